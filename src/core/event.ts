@@ -1,0 +1,124 @@
+import type { Effect, Limits } from "./agent.ts";
+import type { AssistantMessage, Content, Message, ToolCall, ToolMessageOutcome } from "./message.ts";
+import type { Hold, RunError, StopReason, Usage } from "./run.ts";
+
+/** Names a step of a run for ever: the revision that made it owed, and an index among those it made owed. */
+export type StepRef = { owedAt: number; index: number };
+
+/** How a call is to be treated, decided before it is recorded: unknown tools and bad arguments settle at once. */
+export type CallPlan =
+  | {
+      type: "run" | "ask";
+      effect: Effect;
+      repeatable: boolean;
+      onUnknown: "tell" | "ask";
+      timeoutMs: number;
+      queue?: string | undefined;
+      approvalExpiresMs?: number | undefined;
+    }
+  | { type: "settle"; content: string };
+
+/** What the model was sent, so that the request can be printed again (invariant 6). */
+export type Manifest = {
+  agentHash: string;
+  /** Half-open ranges of transcript indexes. */
+  messages: [number, number][];
+  tools: string[];
+  dropped: string[];
+};
+
+export type PlannedCall = { call: ToolCall; plan: CallPlan };
+
+/** Past facts. `step` is the step that found it out; an event whose step is not owed any more is ignored. */
+export type RunEvent =
+  | { type: "run_began"; agentHash: string; deadlineMs?: number | undefined }
+  | {
+      type: "model_answered";
+      step: StepRef;
+      execution: string;
+      message: Omit<AssistantMessage, "toolCalls">;
+      calls: PlannedCall[];
+      usage: Usage;
+      finishReason: string;
+      model?: string | undefined;
+      responseId?: string | undefined;
+      manifest: Manifest;
+    }
+  | {
+      type: "model_failed";
+      step: StepRef;
+      execution: string;
+      error: RunError;
+      usage: Usage;
+      /** Epoch ms of the next attempt; null: there is none and the run fails. */
+      nextAt: number | null;
+    }
+  | { type: "tool_started"; step: StepRef; startToken: string; timeoutAt: number }
+  | {
+      type: "tool_finished";
+      step: StepRef;
+      startToken?: string | undefined;
+      content: Content;
+      outcome: ToolMessageOutcome;
+    }
+  | {
+      type: "tool_failed";
+      step: StepRef;
+      startToken?: string | undefined;
+      error: RunError;
+      nextAt: number;
+    }
+  | { type: "tool_lost"; step: StepRef }
+  | { type: "tool_unknown"; step: StepRef; startToken: string; error: RunError }
+  | { type: "step_held"; step: StepRef; hold: Hold; until: number }
+  | { type: "step_isolated"; step: StepRef }
+  | { type: "step_crashed"; step: StepRef; error: RunError; poison: boolean; nextAt: number | null }
+  | { type: "limit_reached"; step: StepRef; reason: StopReason; message: string }
+  | { type: "time_came" }
+  | { type: "approved"; callId: string; by: string }
+  | { type: "denied"; callId: string; by: string; reason: string }
+  | { type: "input_received"; inputId: string; messages: Message[] }
+  | { type: "cancel_requested"; by: string; reason: string }
+  | { type: "retry_requested"; by: string; limits?: Limits | undefined; deadlineMs?: number | undefined }
+  | { type: "usage_reported"; execution: string; usage: Usage };
+
+export type RunEventType = RunEvent["type"];
+
+/** When and under which random token an event is applied; the two impure inputs of `transition`. */
+export type EventMeta = { at: number; token: string };
+
+/**
+ * One entry of a run's feed: what was committed, kept with the run. It points at messages by index and repeats no
+ * content, so that a run's storage stays linear in new content.
+ */
+export type FeedEntry = { seq: number; at: number; turn: number } & (
+  | { type: "run_created"; messages: [number, number] }
+  | { type: "run_rejected"; error: RunError }
+  | { type: "run_began"; agentHash: string }
+  | {
+      type: "model_answered";
+      attempt: number;
+      execution: string;
+      message: number;
+      calls: string[];
+      usage: Usage;
+      finishReason: string;
+      manifest: Manifest;
+    }
+  | { type: "model_failed"; attempt: number; execution: string; error: RunError; nextAt: number | null }
+  | { type: "tool_started"; callId: string; tool: string; attempt: number }
+  | { type: "tool_finished"; callId: string; tool: string; attempt: number; outcome: ToolMessageOutcome }
+  | { type: "tool_failed"; callId: string; tool: string; attempt: number; error: RunError; nextAt: number }
+  | { type: "tool_lost"; callId: string; tool: string; attempt: number; until: number }
+  | { type: "approval_asked"; callId: string; tool: string; why: "policy" | "unknown_outcome" }
+  | { type: "approved"; callId: string; tool: string; by: string }
+  | { type: "denied"; callId: string; tool: string; by: string; reason: string }
+  | { type: "step_held"; callId?: string | undefined; reason: Hold["reason"]; detail: string; until: number }
+  | { type: "step_crashed"; callId?: string | undefined; error: RunError; nextAt: number | null }
+  | { type: "input_received"; count: number }
+  | { type: "messages_appended"; messages: [number, number] }
+  | { type: "run_retried"; by: string }
+  | { type: "usage_reported"; execution: string; usage: Usage }
+  | { type: "run_ended"; status: "completed" | "failed" | "cancelled"; stopReason: StopReason; error?: RunError | undefined; by?: string | undefined }
+);
+export type FeedEntryType = FeedEntry["type"];

@@ -1,0 +1,112 @@
+import { z } from "zod";
+
+/** A JSON value. */
+export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
+
+/**
+ * One part of a message's content. Kept exactly as it came, fields we do not know included: `text`, `image_url`,
+ * `file`, `refusal` and whatever a provider adds (features H2).
+ */
+export const contentPartSchema: z.ZodType<ContentPart> = z.looseObject({ type: z.string().min(1) });
+export type ContentPart = { type: string; [field: string]: unknown };
+
+export const contentSchema: z.ZodType<Content> = z.union([z.string(), z.array(contentPartSchema)]);
+export type Content = string | ContentPart[];
+
+/** Fields of a provider that we do not know, sent back under the same names. */
+export type Extra = Record<string, unknown>;
+const extraSchema = z.record(z.string(), z.unknown());
+
+/**
+ * A call the assistant asks for.
+ * - `callId`: our name for it, from turn and position (`call-3-1`); unique in the run.
+ * - `id`: the provider's id, only a field; sent back in the tool message.
+ * - `arguments`: JSON text as replayed to the provider.
+ */
+export const toolCallSchema: z.ZodType<ToolCall> = z.object({
+  callId: z.string(),
+  id: z.string(),
+  name: z.string(),
+  arguments: z.string(),
+  extra: extraSchema.optional(),
+});
+export type ToolCall = {
+  callId: string;
+  id: string;
+  name: string;
+  arguments: string;
+  extra?: Extra | undefined;
+};
+
+export type SystemMessage = { role: "system" | "developer"; content: Content };
+export type UserMessage = { role: "user"; content: Content; name?: string | undefined };
+export type AssistantMessage = {
+  role: "assistant";
+  content: Content | null;
+  toolCalls?: ToolCall[] | undefined;
+  refusal?: string | undefined;
+  extra?: Extra | undefined;
+};
+/**
+ * The only answer to one call. `outcome` says how it was settled:
+ * - `ok`: the tool returned; `failed`: it did not, the content says why;
+ * - `denied`: a person refused; `cancelled`: the run ended first; `unknown`: it may or may not have happened.
+ */
+export type ToolMessage = {
+  role: "tool";
+  callId: string;
+  toolCallId: string;
+  name: string;
+  content: Content;
+  outcome: ToolMessageOutcome;
+};
+export type ToolMessageOutcome = "ok" | "failed" | "denied" | "cancelled" | "unknown";
+export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
+
+export const messageSchema: z.ZodType<Message> = z.discriminatedUnion("role", [
+  z.looseObject({ role: z.enum(["system", "developer"]), content: contentSchema }),
+  z.looseObject({ role: z.literal("user"), content: contentSchema, name: z.string().optional() }),
+  z.looseObject({
+    role: z.literal("assistant"),
+    content: contentSchema.nullable(),
+    toolCalls: z.array(toolCallSchema).optional(),
+    refusal: z.string().optional(),
+    extra: extraSchema.optional(),
+  }),
+  z.looseObject({
+    role: z.literal("tool"),
+    callId: z.string(),
+    toolCallId: z.string(),
+    name: z.string(),
+    content: contentSchema,
+    outcome: z.enum(["ok", "failed", "denied", "cancelled", "unknown"]),
+  }),
+]) as unknown as z.ZodType<Message>;
+
+/** What a producer may put into `input`: text, or messages that hold no tool calls. */
+export type InputMessage = { role: "system" | "developer" | "user" | "assistant"; content: Content };
+export const inputMessageSchema: z.ZodType<InputMessage> = z.strictObject({
+  role: z.enum(["system", "developer", "user", "assistant"]),
+  content: contentSchema,
+});
+export const inputSchema: z.ZodType<string | InputMessage[]> = z.union([
+  z.string().min(1),
+  z.array(inputMessageSchema).min(1),
+]);
+
+/** The input of a run as transcript messages. */
+export function toInputMessages(input: string | InputMessage[]): Message[] {
+  return typeof input === "string" ? [{ role: "user", content: input }] : input;
+}
+
+/** The text of a content, parts of other kinds left out. */
+export function textOf(content: Content | null): string {
+  if (content === null) return "";
+  if (typeof content === "string") return content;
+  return content.map((part) => (part.type === "text" && typeof part.text === "string" ? part.text : "")).join("");
+}
+
+/** Our name for a call: turn and position, both from 1. */
+export function toCallId(turn: number, position: number): string {
+  return `call-${turn}-${position}`;
+}

@@ -1,0 +1,88 @@
+import type { StepRef } from "./event.ts";
+import { isEnded, type OpenCall, type Run } from "./run.ts";
+
+/**
+ * A step that a run needs, derived from its state alone (invariant 2).
+ * - `notBefore`: epoch ms by Redis's clock; undefined is now;
+ * - `priority`: as given at start; lower numbers go first.
+ */
+export type Step = StepRef & {
+  runId: string;
+  kind: "model" | "tool" | "wake";
+  callId?: string | undefined;
+  queue?: string | undefined;
+  notBefore?: number | undefined;
+  priority?: number | undefined;
+};
+
+/** Index of the model step and of the wake step among the steps that one revision makes owed; calls have their position. */
+export const modelIndex = 0;
+export const wakeIndex = 1_000_000;
+
+/** Which steps the run needs now, each perhaps not before a time. Empty if it only waits for a person, or has ended. */
+export function owed(run: Run): Step[] {
+  if (isEnded(run) || run.status === "paused") return [];
+  const base = { runId: run.runId, priority: run.priority };
+  const steps: Step[] = [];
+  if (run.model) {
+    steps.push({
+      ...base,
+      kind: "model",
+      owedAt: run.model.owedAt,
+      index: modelIndex,
+      notBefore: beforeDeadline(run, run.model.notBefore),
+    });
+  }
+  for (const call of run.calls) {
+    if (call.state !== "ready" && call.state !== "started") continue;
+    const notBefore = call.state === "ready" ? beforeDeadline(run, call.notBefore) : undefined;
+    steps.push({
+      ...base,
+      kind: "tool",
+      owedAt: call.owedAt,
+      index: call.position,
+      callId: call.callId,
+      queue: call.queue,
+      notBefore,
+    });
+  }
+  const wakeAt = dueAt(run);
+  if (wakeAt !== undefined) {
+    steps.push({ ...base, kind: "wake", owedAt: run.wakeOwedAt, index: wakeIndex, notBefore: wakeAt });
+  }
+  return steps;
+}
+
+/**
+ * When time alone changes this run next: an approval expires, a lost call's outcome is given up, or the deadline comes
+ * while nothing else is owed. Undefined if never. A run waits on at most this one delayed job (invariant 5).
+ */
+export function dueAt(run: Run): number | undefined {
+  if (isEnded(run)) return undefined;
+  const times = run.calls.map(callDueAt).filter((time) => time !== undefined);
+  const stepOwed = run.model !== undefined || run.calls.some((call) => call.state === "ready" || call.state === "started");
+  if (!stepOwed && run.deadlineAt !== undefined) times.push(run.deadlineAt);
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+function callDueAt(call: OpenCall): number | undefined {
+  if (call.state === "approval") return call.expiresAt;
+  if (call.state === "lost") return call.timeoutAt;
+  return undefined;
+}
+
+/** A step held back past the deadline is looked at when the deadline comes. */
+function beforeDeadline(run: Run, notBefore: number | undefined): number | undefined {
+  if (notBefore === undefined || run.deadlineAt === undefined) return notBefore;
+  return Math.min(notBefore, run.deadlineAt);
+}
+
+export function isSameStep(a: StepRef, b: StepRef): boolean {
+  return a.owedAt === b.owedAt && a.index === b.index;
+}
+
+/** Steps of `before` that `after` does not owe any more and that may still sit in a queue. */
+export function noLongerOwed(before: Run, after: Run): Step[] {
+  const now = owed(after);
+  return owed(before).filter((step) => !now.some((other) => isSameStep(step, other)));
+}

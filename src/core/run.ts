@@ -1,0 +1,270 @@
+import { z } from "zod";
+import { type Effect, type Limits, limitsSchema } from "./agent.ts";
+import { type Extra, type InputMessage, inputSchema, type Message } from "./message.ts";
+
+/** Version of the stored form written by this code, and the oldest reader that may touch what it writes. */
+export const schemaVersion = 1;
+export const minReader = 1;
+
+export const runStatuses = [
+  "queued",
+  "running",
+  "waiting",
+  "paused",
+  "completed",
+  "failed",
+  "cancelled",
+  "rejected",
+] as const;
+export type RunStatus = (typeof runStatuses)[number];
+
+/** Why a run ended. `answered` is completed, `cancelled` is cancelled, all others are failed with the state kept. */
+export const stopReasons = [
+  "answered",
+  "max_turns",
+  "repeated_calls",
+  "token_budget",
+  "cost_budget",
+  "deadline",
+  "verify_failed",
+  "bad_output",
+  "model_error",
+  "poison",
+  "cancelled",
+] as const;
+export type StopReason = (typeof stopReasons)[number];
+
+/** Tokens and money spent. `estimated` is true once any part of it was counted by us, not by the provider. */
+export type Usage = {
+  inputTokens: number;
+  outputTokens: number;
+  cachedTokens: number;
+  costUsd?: number | undefined;
+  estimated?: boolean | undefined;
+};
+export const noUsage: Usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  const costUsd = a.costUsd === undefined && b.costUsd === undefined ? undefined : (a.costUsd ?? 0) + (b.costUsd ?? 0);
+  return {
+    inputTokens: a.inputTokens + b.inputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    cachedTokens: a.cachedTokens + b.cachedTokens,
+    ...(costUsd === undefined ? {} : { costUsd }),
+    ...(a.estimated || b.estimated ? { estimated: true } : {}),
+  };
+}
+
+/** Why a step is held back; the wait costs no worker slot. */
+export type Hold = { reason: "unknown_agent" | "unknown_tool" | "newer_record" | "backoff"; detail: string };
+
+/**
+ * A model call that the run owes.
+ * - `attempt`: from 1; raised only by a failed attempt, never by a lost worker (invariant 8);
+ * - `owedAt`: the revision that made this step owed; with the index it names the job;
+ * - `notBefore`: epoch ms by Redis's clock;
+ * - `isolatedStarts`: how often it was begun alone in a child process.
+ */
+export type ModelStep = {
+  attempt: number;
+  owedAt: number;
+  notBefore?: number | undefined;
+  hold?: Hold | undefined;
+  crashes?: number | undefined;
+  isolatedStarts?: number | undefined;
+};
+
+/** What is the same for an open call in any state. */
+export type CallBase = {
+  callId: string;
+  toolCallId: string;
+  turn: number;
+  position: number;
+  tool: string;
+  effect: Effect;
+  /** Whether a started attempt may be run again after its worker was lost (reads, idempotent writes). */
+  repeatable: boolean;
+  /** Who learns of an unknown outcome first: the model, or a person. */
+  onUnknown: "tell" | "ask";
+  timeoutMs: number;
+  queue?: string | undefined;
+  attempt: number;
+  owedAt: number;
+  crashes?: number | undefined;
+  isolatedStarts?: number | undefined;
+};
+
+/**
+ * Something the run waits for. Settling the last one owes the next turn (invariant 5).
+ * - `approval`: a person must approve it first;
+ * - `ready`: its tool step is owed;
+ * - `started`: begun by the holder of `startToken`; only for calls that are not repeatable (invariant 4);
+ * - `lost`: its worker is gone; the result bearing `startToken` is accepted until `timeoutAt`;
+ * - `asking`: its outcome is unknown and a person decides;
+ * - `settled`: its result waits in the results hash for the others.
+ */
+export type OpenCall = CallBase &
+  (
+    | { state: "approval"; expiresAt?: number | undefined }
+    | { state: "ready"; notBefore?: number | undefined; hold?: Hold | undefined }
+    | { state: "started"; startToken: string; timeoutAt: number }
+    | { state: "lost"; startToken: string; timeoutAt: number }
+    | { state: "asking" }
+    | { state: "settled" }
+  );
+
+/** Ids under which all spans of a run are found, decided once when the run is created. */
+export type RunTrace = {
+  traceId: string;
+  rootSpanId: string;
+  parentSpanId?: string | undefined;
+  /** W3C trace flags; 1 is sampled. */
+  flags: number;
+};
+
+export type RunError = { code: string; message: string };
+
+/** The head of a run: everything that decides what it does next, small, without the transcript. */
+export type Run = {
+  schemaVersion: number;
+  minReader: number;
+  runId: string;
+  agent: string;
+  agentHash?: string | undefined;
+  revision: number;
+  /** Random, new with each commit: a revision number can come back after a failover. */
+  token: string;
+  status: RunStatus;
+  stopReason?: StopReason | undefined;
+  error?: RunError | undefined;
+  /** Model answers committed. */
+  turns: number;
+  model?: ModelStep | undefined;
+  calls: OpenCall[];
+  /** Input that came in mid-turn and enters when the next model step is owed. */
+  pendingInput: Message[];
+  /** Ids of the last inputs taken, so that a re-sent command is not taken twice. */
+  inputIds: string[];
+  messageCount: number;
+  /** Sequence number of the last event in the feed. */
+  eventSeq: number;
+  limits: Limits;
+  usage: Usage;
+  /** Attempts whose usage came after they were superseded or the run had ended; each counts once. */
+  lateUsage: string[];
+  deadlineAt?: number | undefined;
+  /** The revision at which the earliest due time last changed; names the wake step. */
+  wakeOwedAt: number;
+  createdAt: number;
+  updatedAt: number;
+  startedAt?: number | undefined;
+  endedAt?: number | undefined;
+  inputHash: string;
+  metadata: Record<string, unknown>;
+  session?: string | undefined;
+  priority?: number | undefined;
+  trace: RunTrace;
+  /** Fields of a newer version that this code does not know; written back as they came. */
+  unknown?: Extra | undefined;
+};
+
+export function isEnded(run: Run): boolean {
+  return (
+    run.status === "completed" || run.status === "failed" || run.status === "cancelled" || run.status === "rejected"
+  );
+}
+
+const runIdPattern: RegExp = /^(?=.*[A-Za-z])[A-Za-z0-9._-]{1,128}$/;
+
+/** Letters, digits, `-`, `_`, `.`; a letter among them; at most 128. It is also the id of the job that starts the run. */
+export const runIdSchema: z.ZodType<string> = z
+  .string()
+  .regex(runIdPattern, "must be 1 to 128 letters, digits, '-', '_' or '.', with a letter among them");
+
+/** The public contract of the `runs` queue: the data of a job named `start`, whose job id is the run id. */
+export const startPayloadSchema: z.ZodType<StartPayload> = z.strictObject({
+  agent: z.string().min(1).max(128),
+  input: inputSchema,
+  session: runIdSchema.optional(),
+  metadata: z.record(z.string(), z.json()).optional(),
+  limits: limitsSchema.optional(),
+  traceparent: z
+    .string()
+    .regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, "must be a W3C traceparent")
+    .optional(),
+}) as z.ZodType<StartPayload>;
+export type StartPayload = {
+  agent: string;
+  input: string | InputMessage[];
+  session?: string | undefined;
+  metadata?: Record<string, unknown> | undefined;
+  limits?: Limits | undefined;
+  traceparent?: string | undefined;
+};
+
+/** What a new run is made of. Times are epoch ms by Redis's clock; `token` is random. */
+export type NewRun = {
+  runId: string;
+  agent: string;
+  messages: Message[];
+  inputHash: string;
+  limits?: Limits | undefined;
+  metadata?: Record<string, unknown> | undefined;
+  session?: string | undefined;
+  priority?: number | undefined;
+  delayMs?: number | undefined;
+  trace: RunTrace;
+  at: number;
+  token: string;
+};
+
+/** The only way to make a run that will be worked on. Its messages and first event are committed with it. */
+export function makeRun(input: NewRun): Run {
+  const limits = input.limits ?? {};
+  return {
+    schemaVersion,
+    minReader,
+    runId: input.runId,
+    agent: input.agent,
+    revision: 1,
+    token: input.token,
+    status: "queued",
+    turns: 0,
+    model: { attempt: 1, owedAt: 1, ...(input.delayMs ? { notBefore: input.at + input.delayMs } : {}) },
+    calls: [],
+    pendingInput: [],
+    inputIds: [],
+    messageCount: input.messages.length,
+    eventSeq: 1,
+    limits,
+    usage: noUsage,
+    lateUsage: [],
+    ...(limits.deadlineMs ? { deadlineAt: input.at + limits.deadlineMs } : {}),
+    wakeOwedAt: 1,
+    createdAt: input.at,
+    updatedAt: input.at,
+    inputHash: input.inputHash,
+    metadata: input.metadata ?? {},
+    session: input.session,
+    priority: input.priority,
+    trace: input.trace,
+  };
+}
+
+/** A record of input that could not become a run: readable, with the reason; its id stays free. */
+export function makeRejectedRun(input: {
+  runId: string;
+  agent: string;
+  reason: string;
+  trace: RunTrace;
+  at: number;
+  token: string;
+}): Run {
+  return {
+    ...makeRun({ ...input, messages: [], inputHash: "" }),
+    status: "rejected",
+    model: undefined,
+    error: { code: "rejected", message: input.reason },
+    endedAt: input.at,
+  };
+}

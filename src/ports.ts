@@ -1,0 +1,284 @@
+import type { AgentDefinition, Limits, RetryPolicy, ToolSpec } from "./core/agent.ts";
+import type { CallPlan, FeedEntry } from "./core/event.ts";
+import type { Content, Extra, Json, Message, ToolCall, ToolMessage } from "./core/message.ts";
+import type { Step } from "./core/owed.ts";
+import type { Run, RunStatus, RunTrace, Usage } from "./core/run.ts";
+import type { Change } from "./core/transition.ts";
+
+// Every interface the engine sees the world through. No code here.
+// Ports reject only for bugs and for an unreachable backend (`DroverError` "queue_unavailable"); expected failure of a
+// model or a tool is data.
+
+/** Time as Redis tells it, in epoch ms. Local clock steps do not move it. */
+export interface Clock {
+  now(): number;
+  /** Resolves after `ms`, or at once when the signal aborts; it never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** Randomness, injected so that tests can repeat a run. */
+export interface Ids {
+  /** A short random token (at least 64 bits), letters and digits. */
+  token(): string;
+  /** A new run id: sortable by time, with a letter in it. */
+  runId(): string;
+  /** A number in [0, 1), for jitter. */
+  random(): number;
+}
+
+export type CommitResult =
+  | { committed: true }
+  /** Another change came first; `run` is the head as it is now, null if the run is gone. */
+  | { committed: false; run: Run | null };
+
+export type RunFilter = {
+  status?: RunStatus | undefined;
+  agent?: string | undefined;
+  /** At most 1,000; default 50. */
+  limit?: number | undefined;
+  /** From the previous page. */
+  cursor?: string | undefined;
+};
+export type RunPage = { runs: Run[]; cursor?: string | undefined };
+
+/** A piece of text as it arrived, not yet committed. `execution` tells one delivery of a step from another. */
+export type LiveDelta = { turn: number; attempt: number; execution: string; text: string };
+
+/**
+ * Where runs live. A commit is atomic: head, messages, results, feed and indexes together or not at all.
+ * Contract suite: test/contract/run-store.contract.ts.
+ */
+export interface RunStore {
+  /** Creates the run unless its id is taken; a rejected record does not hold its id. */
+  create(run: Run, messages: Message[], entries: FeedEntry[]): Promise<{ created: true } | { created: false; run: Run }>;
+  load(runId: string): Promise<Run | null>;
+  /**
+   * The head and the transcript as of the same moment. A step's usual load: one round trip.
+   * May serve the transcript's head from a cache whose last entry's token it has checked.
+   */
+  loadWithMessages(runId: string): Promise<{ run: Run; messages: Message[] } | null>;
+  /** The head and the transcript's last entry: what a tool step needs. */
+  loadWithLastMessage(runId: string): Promise<{ run: Run; last: Message | undefined } | null>;
+  /**
+   * Compare-and-set on revision and token of `change.previous`. A conflict with the change's own token is success:
+   * the reply to a first try was lost (invariant 1).
+   */
+  commit(change: Change): Promise<CommitResult>;
+  /** Messages in the half-open range of transcript indexes. */
+  readMessages(runId: string, from: number, to: number): Promise<Message[]>;
+  /** Results that came early and wait for the others. */
+  readResults(runId: string): Promise<Record<string, ToolMessage>>;
+  /** Feed entries with a sequence number above `after`, oldest first, at most `limit`. */
+  readFeed(runId: string, after: number, limit: number): Promise<FeedEntry[]>;
+  /** Publishes deltas; best effort, dropped some minutes after the run ended. Resolves when they can be read. */
+  publishLive(runId: string, deltas: LiveDelta[]): Promise<void>;
+  /** Live deltas from position `from` (0 is the first kept), in order, with the position to go on from. */
+  readLive(runId: string, from: string): Promise<{ deltas: LiveDelta[]; next: string }>;
+  list(filter: RunFilter): Promise<RunPage>;
+  /** Ids of runs that owe something since before `before` (epoch ms), oldest first, at most `limit`. */
+  owing(before: number, limit: number): Promise<string[]>;
+  /** Keeps an agent definition under its hash; once is enough. */
+  putDefinition(hash: string, definition: AgentDefinition): Promise<void>;
+  getDefinition(hash: string): Promise<AgentDefinition | null>;
+}
+
+/** Tells that something happened to a run. At most once and best effort: whoever listens also looks by itself. */
+export interface Signals {
+  /** Calls back when the feed or the live text of the run may have grown. */
+  onRun(runId: string, listener: () => void): Promise<() => void>;
+  /** Announces to every worker that a run was changed from outside its steps: cancelled, say. */
+  announce(runId: string): Promise<void>;
+  /** Calls back for every announcement; with null when announcements may have been missed (a connection came back). */
+  onAnnounced(listener: (runId: string | null) => void): () => void;
+}
+
+/**
+ * Steps waiting for a worker. Ids make adding safe to repeat: the same step is queued once.
+ * Contract suite: test/contract/step-queue.contract.ts.
+ */
+export interface StepQueue {
+  /** Queues the steps; one that is queued, active or delayed already is left alone. */
+  add(steps: Step[]): Promise<void>;
+  /**
+   * The sweeper's way: like `add`, but looks at the real state of each step's job, removes remnants, promotes what is
+   * due and delayed by a wrong clock, and says how many it had to repair.
+   */
+  repair(steps: Step[]): Promise<number>;
+  /** Takes steps back that are not owed any more. Best effort. */
+  remove(steps: Step[]): Promise<void>;
+}
+
+/** What a worker is given with a step. */
+export type Delivery = {
+  step: StepAddress;
+  /** How often a worker holding this step was lost. */
+  lostWorkers: number;
+  /** Aborts when the step's lock was lost, or at the end of a graceful stop's grace period. */
+  signal: AbortSignal;
+  /** When the step was queued, epoch ms; for queue wait. */
+  queuedAt: number;
+  trace?: RunTrace | undefined;
+};
+
+/** A step's name in a queue. Job data holds nothing more: ids, the revision and a trace carrier. */
+export type StepAddress = { runId: string; owedAt: number; index: number };
+
+/** How a step ended for its queue: done, or to be delivered again after a time. Never failed. */
+export type StepOutcome = { type: "done" } | { type: "again"; delayMs: number; why: string };
+
+/** What is sent to a model. Messages are in our neutral form; the instructions come first. */
+export type ModelRequest = {
+  runId: string;
+  turn: number;
+  attempt: number;
+  instructions: string;
+  messages: Message[];
+  tools: ToolSpec[];
+  signal: AbortSignal;
+  /** Called with each piece of text as it arrives. Must not throw. */
+  onText: (text: string) => void;
+};
+
+/** What a model said, as it said it: ids may be missing, names wrong, arguments no JSON. `core/reply` makes sense of it. */
+export type ModelReply = {
+  content: Content | null;
+  toolCalls: { id?: string | undefined; name: string; arguments: string; extra?: Extra | undefined }[];
+  refusal?: string | undefined;
+  /** Unknown fields of the assistant message, sent back as they came (reasoning_content and others). */
+  extra?: Extra | undefined;
+};
+
+/**
+ * Classes of model trouble (features H12):
+ * - `transient`: network, 429, 5xx, timeout, a cut stream, an empty answer: another attempt is owed;
+ * - `permanent`: bad key, unknown model, refused request: the run fails and can be retried when it is fixed;
+ * - `overflow`: the request is longer than the model's window;
+ * - `aborted`: our own signal ended it.
+ */
+export type ModelFailure = {
+  class: "transient" | "permanent" | "overflow" | "aborted";
+  code: string;
+  message: string;
+  retryAfterMs?: number | undefined;
+  status?: number | undefined;
+};
+
+export type ModelOutcome = (
+  | { type: "reply"; reply: ModelReply; finishReason: string }
+  | { type: "failure"; failure: ModelFailure }
+) & {
+  usage: Usage;
+  /** False when the provider told no usage and it was estimated from text, or nothing was spent. */
+  model?: string | undefined;
+  responseId?: string | undefined;
+  timeToFirstChunkMs?: number | undefined;
+  /** Request fields left out because this server refused them by name. */
+  dropped: string[];
+};
+
+/** Never rejects for a model's failure. Contract suite: test/contract/model-client.contract.ts. */
+export interface ModelClient {
+  call(request: ModelRequest): Promise<ModelOutcome>;
+}
+
+/** How a tool execution ended. `unknown`: it may or may not have taken effect (invariant 4). */
+export type ToolOutcome =
+  | { type: "ok"; content: Content }
+  | { type: "failed"; code: "threw" | "timeout"; message: string }
+  | { type: "retry"; message: string; delayMs?: number | undefined }
+  | { type: "unknown"; code: "threw" | "timeout" | "aborted"; message: string };
+
+export type ToolRequest = {
+  runId: string;
+  call: ToolCall;
+  turn: number;
+  attempt: number;
+  /** Stable across attempts of the same call. */
+  idempotencyKey: string;
+  session?: string | undefined;
+  metadata: Record<string, unknown>;
+  signal: AbortSignal;
+  logger: Logger;
+  onProgress: (text: string) => void;
+};
+
+/** Looks up, validates, coerces, bounds and runs tools. Never rejects for what a tool or a model did. */
+export interface ToolCaller {
+  /** How a call is to be treated, before it is recorded. Content of a `settle` plan is for the model to read. */
+  plan(call: ToolCall): CallPlan;
+  execute(request: ToolRequest): Promise<ToolOutcome>;
+  retryPolicy(tool: string): RetryPolicy | undefined;
+}
+
+/** An agent as a worker knows it: the definition and the code behind it. */
+export type AgentCode = {
+  definition: AgentDefinition;
+  hash: string;
+  model: ModelClient;
+  modelRetry: RetryPolicy;
+  server?: { address: string; port: number } | undefined;
+  limits: Limits;
+  tools: ToolCaller;
+};
+
+export interface AgentRegistry {
+  get(name: string): AgentCode | undefined;
+}
+
+export interface Logger {
+  debug(fields: Record<string, unknown>, message: string): void;
+  info(fields: Record<string, unknown>, message: string): void;
+  warn(fields: Record<string, unknown>, message: string): void;
+  error(fields: Record<string, unknown>, message: string): void;
+}
+
+/** What a span of a step tells. Emitted once, after the step's outcome was committed by this worker. */
+export type StepSpan = {
+  run: Run;
+  startedAt: number;
+  endedAt: number;
+  queueWaitMs: number;
+  loadMs: number;
+  performMs: number;
+  commitMs: number;
+} & (
+  | {
+      kind: "model";
+      turn: number;
+      attempt: number;
+      execution: string;
+      definition: AgentDefinition;
+      server?: { address: string; port: number } | undefined;
+      outcome: ModelOutcome;
+      request: { messages: Message[]; instructions: string };
+      /** Set when the attempt failed. */
+      errorType?: string | undefined;
+    }
+  | {
+      kind: "tool";
+      turn: number;
+      attempt: number;
+      call: ToolCall;
+      effect: string;
+      description?: string | undefined;
+      result?: Content | undefined;
+      errorType?: string | undefined;
+    }
+);
+
+/** Traces: one per run, over any number of processes. A no-op when telemetry is off. */
+export interface Telemetry {
+  /** Reserves a run's ids: under `traceparent`, else under the active span, else a new trace. */
+  startTrace(runId: string, traceparent?: string): RunTrace;
+  /** Marks that a run was created, so that one that never ends can be found. */
+  recordStart(run: Run): void;
+  /** Runs `fn` with the step's span as the active context, so that spans of user code hang under it. */
+  withStep<T>(run: Run, step: { kind: "model" | "tool"; turn: number; attempt: number; callId?: string }, fn: () => Promise<T>): Promise<T>;
+  recordStep(span: StepSpan): void;
+  /** A wait for a person, emitted when it ends, with its stored start. */
+  recordApproval(run: Run, call: { callId: string; tool: string; askedAt: number; decidedAt: number; decision: string; by: string }): void;
+  /** Emits the root with the stored id and the true start. */
+  recordEnd(run: Run): void;
+}
+
+export type { Json };
