@@ -50,7 +50,11 @@ export type LiveDelta = { turn: number; attempt: number; execution: string; text
  */
 export interface RunStore {
   /** Creates the run unless its id is taken; a rejected record does not hold its id. */
-  create(run: Run, messages: Message[], entries: FeedEntry[]): Promise<{ created: true } | { created: false; run: Run }>;
+  create(
+    run: Run,
+    messages: Message[],
+    entries: FeedEntry[],
+  ): Promise<{ created: true } | { created: false; run: Run }>;
   load(runId: string): Promise<Run | null>;
   /**
    * The head and the transcript as of the same moment. A step's usual load: one round trip.
@@ -273,10 +277,17 @@ export interface Telemetry {
   /** Marks that a run was created, so that one that never ends can be found. */
   recordStart(run: Run): void;
   /** Runs `fn` with the step's span as the active context, so that spans of user code hang under it. */
-  withStep<T>(run: Run, step: { kind: "model" | "tool"; turn: number; attempt: number; callId?: string }, fn: () => Promise<T>): Promise<T>;
+  withStep<T>(
+    run: Run,
+    step: { kind: "model" | "tool"; turn: number; attempt: number; callId?: string },
+    fn: () => Promise<T>,
+  ): Promise<T>;
   recordStep(span: StepSpan): void;
   /** A wait for a person, emitted when it ends, with its stored start. */
-  recordApproval(run: Run, call: { callId: string; tool: string; askedAt: number; decidedAt: number; decision: string; by: string }): void;
+  recordApproval(
+    run: Run,
+    call: { callId: string; tool: string; askedAt: number; decidedAt: number; decision: string; by: string },
+  ): void;
   /** Emits the root with the stored id and the true start. */
   recordEnd(run: Run): void;
 }

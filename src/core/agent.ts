@@ -27,7 +27,11 @@ export const limitsSchema: z.ZodType<Limits> = z.strictObject({
   maxTurns: z.int().min(1).max(100_000).optional(),
   maxTokens: z.int().min(1).optional(),
   maxCostUsd: z.number().positive().optional(),
-  deadlineMs: z.int().min(1).max(10 * 365 * 24 * 3_600_000).optional(),
+  deadlineMs: z
+    .int()
+    .min(1)
+    .max(10 * 365 * 24 * 3_600_000)
+    .optional(),
 });
 
 export const defaultMaxTurns = 15;
@@ -47,10 +51,14 @@ export type AgentDefinition = {
   version?: string | undefined;
 };
 
+/** The smaller of two bounds, where undefined is no bound. */
+export function stricter(a: number | undefined, b: number | undefined): number | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return Math.min(a, b);
+}
+
 /** The stricter of two limits, field by field. */
 export function tightenLimits(agent: Limits, producer: Limits): Limits {
-  const stricter = (a: number | undefined, b: number | undefined): number | undefined =>
-    a === undefined ? b : b === undefined ? a : Math.min(a, b);
   return {
     maxTurns: stricter(agent.maxTurns ?? defaultMaxTurns, producer.maxTurns),
     maxTokens: stricter(agent.maxTokens, producer.maxTokens),

@@ -79,7 +79,7 @@ export type RunEvent =
   | { type: "denied"; callId: string; by: string; reason: string }
   | { type: "input_received"; inputId: string; messages: Message[] }
   | { type: "cancel_requested"; by: string; reason: string }
-  | { type: "retry_requested"; by: string; limits?: Limits | undefined; deadlineMs?: number | undefined }
+  | { type: "retry_requested"; by: string; limits?: Limits | undefined }
   | { type: "usage_reported"; execution: string; usage: Usage };
 
 export type RunEventType = RunEvent["type"];
@@ -119,6 +119,12 @@ export type FeedEntry = { seq: number; at: number; turn: number } & (
   | { type: "messages_appended"; messages: [number, number] }
   | { type: "run_retried"; by: string }
   | { type: "usage_reported"; execution: string; usage: Usage }
-  | { type: "run_ended"; status: "completed" | "failed" | "cancelled"; stopReason: StopReason; error?: RunError | undefined; by?: string | undefined }
+  | {
+      type: "run_ended";
+      status: "completed" | "failed" | "cancelled";
+      stopReason: StopReason;
+      error?: RunError | undefined;
+      by?: string | undefined;
+    }
 );
 export type FeedEntryType = FeedEntry["type"];

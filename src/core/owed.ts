@@ -60,7 +60,8 @@ export function owed(run: Run): Step[] {
 export function dueAt(run: Run): number | undefined {
   if (isEnded(run)) return undefined;
   const times = run.calls.map(callDueAt).filter((time) => time !== undefined);
-  const stepOwed = run.model !== undefined || run.calls.some((call) => call.state === "ready" || call.state === "started");
+  const stepOwed =
+    run.model !== undefined || run.calls.some((call) => call.state === "ready" || call.state === "started");
   if (!stepOwed && run.deadlineAt !== undefined) times.push(run.deadlineAt);
   return times.length === 0 ? undefined : Math.min(...times);
 }

@@ -149,10 +149,14 @@ export type Run = {
   /** Sequence number of the last event in the feed. */
   eventSeq: number;
   limits: Limits;
+  /** Limits a retry put in place of the others; they may also be wider. */
+  retryLimits?: Limits | undefined;
   usage: Usage;
   /** Attempts whose usage came after they were superseded or the run had ended; each counts once. */
   lateUsage: string[];
   deadlineAt?: number | undefined;
+  /** The stricter of the producer's and the agent's, in ms; a retry counts it anew. */
+  deadlineMs?: number | undefined;
   /** The revision at which the earliest due time last changed; names the wake step. */
   wakeOwedAt: number;
   createdAt: number;
@@ -239,7 +243,7 @@ export function makeRun(input: NewRun): Run {
     limits,
     usage: noUsage,
     lateUsage: [],
-    ...(limits.deadlineMs ? { deadlineAt: input.at + limits.deadlineMs } : {}),
+    ...(limits.deadlineMs ? { deadlineMs: limits.deadlineMs, deadlineAt: input.at + limits.deadlineMs } : {}),
     wakeOwedAt: 1,
     createdAt: input.at,
     updatedAt: input.at,

@@ -1,0 +1,225 @@
+// The one decision about what an event does to a run. Pure: state and event in, change out.
+//
+// T1. An event that does not apply any more returns null: its step is not owed, its call is settled, the run ended.
+//     So applying any event twice equals applying it once (invariant 1).
+// T2. A change raises the revision by exactly one and carries the token it was given.
+// T3. Every call of the assistant gets one result, appended in call order before the next model step (invariant 3).
+// T4. An ended run changes only by late usage, and, if it failed, by being retried (invariant 9).
+// T5. A started call that is not repeatable becomes ready again only by a person's word (invariant 4).
+
+import { stricter } from "./agent.ts";
+import {
+  append,
+  type Change,
+  type Draft,
+  endRun,
+  finish,
+  joinIfSettled,
+  log,
+  makeDraft,
+  oweModel,
+  replaceCall,
+} from "./change.ts";
+import { assertNever } from "./errors.ts";
+import type { EventMeta, RunEvent, StepRef } from "./event.ts";
+import { modelIndex } from "./owed.ts";
+import { addUsage, isEnded, type ModelStep, type OpenCall, type Run } from "./run.ts";
+import * as calls from "./transition-calls.ts";
+
+export type { Change } from "./change.ts";
+
+type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
+
+/**
+ * What `event` does to `run`.
+ *
+ * @returns the change to commit, or null if the event does not apply and nothing is to be written.
+ */
+export function transition(run: Run, event: RunEvent, meta: EventMeta): Change | null {
+  if (run.status === "rejected") return null;
+  const draft = makeDraft(run, meta);
+  const applied =
+    event.type === "usage_reported"
+      ? usageReported(draft, event)
+      : event.type === "retry_requested"
+        ? retryRequested(draft, event)
+        : !isEnded(run) && apply(draft, event);
+  return applied ? finish(draft) : null;
+}
+
+/** Applies an event to a live run; false if it does not apply. */
+function apply(draft: Draft, event: Exclude<RunEvent, { type: "usage_reported" | "retry_requested" }>): boolean {
+  switch (event.type) {
+    case "run_began":
+      return runBegan(draft, event);
+    case "model_answered":
+      return modelAnswered(draft, event);
+    case "model_failed":
+      return modelFailed(draft, event);
+    case "tool_started":
+    case "tool_finished":
+    case "tool_failed":
+    case "tool_lost":
+    case "tool_unknown":
+    case "approved":
+    case "denied":
+      return calls.applyToCall(draft, event);
+    case "step_held":
+    case "step_isolated":
+    case "step_crashed":
+      return stepMet(draft, event);
+    case "limit_reached":
+      if (!owedModel(draft.run, event.step)) return false;
+      endRun(draft, {
+        status: "failed",
+        stopReason: event.reason,
+        error: { code: event.reason, message: event.message },
+      });
+      return true;
+    case "time_came":
+      return calls.timeCame(draft);
+    case "input_received":
+      return inputReceived(draft, event);
+    case "cancel_requested":
+      endRun(draft, {
+        status: "cancelled",
+        stopReason: "cancelled",
+        error: { code: "cancelled", message: event.reason },
+        by: event.by,
+      });
+      return true;
+    default:
+      return assertNever(event);
+  }
+}
+
+function owedModel(run: Run, step: StepRef): ModelStep | undefined {
+  return step.index === modelIndex && run.model?.owedAt === step.owedAt ? run.model : undefined;
+}
+
+function runBegan(draft: Draft, event: EventOf<"run_began">): boolean {
+  const { run, meta } = draft;
+  if (run.startedAt !== undefined) return false;
+  run.startedAt = meta.at;
+  run.agentHash = event.agentHash;
+  setDeadline(run, run.createdAt, stricter(run.deadlineMs, event.deadlineMs));
+  log(draft, { type: "run_began", agentHash: event.agentHash });
+  return true;
+}
+
+function setDeadline(run: Run, from: number, deadlineMs: number | undefined): void {
+  run.deadlineMs = deadlineMs;
+  run.deadlineAt = deadlineMs === undefined ? undefined : from + deadlineMs;
+}
+
+function modelAnswered(draft: Draft, event: EventOf<"model_answered">): boolean {
+  const { run } = draft;
+  const step = owedModel(run, event.step);
+  if (!step) return false;
+  const toolCalls = event.calls.map(({ call }) => call);
+  run.turns += 1;
+  run.usage = addUsage(run.usage, event.usage);
+  run.agentHash = event.manifest.agentHash;
+  run.model = undefined;
+  const index = append(draft, { ...event.message, ...(toolCalls.length > 0 ? { toolCalls } : {}) });
+  log(draft, {
+    type: "model_answered",
+    attempt: step.attempt,
+    execution: event.execution,
+    message: index,
+    calls: toolCalls.map((call) => call.callId),
+    usage: event.usage,
+    finishReason: event.finishReason,
+    manifest: event.manifest,
+  });
+  if (toolCalls.length > 0) calls.openCalls(draft, event.calls);
+  else if (run.pendingInput.length > 0) oweModel(draft);
+  else endRun(draft, { status: "completed", stopReason: "answered" });
+  return true;
+}
+
+function modelFailed(draft: Draft, event: EventOf<"model_failed">): boolean {
+  const { run } = draft;
+  const step = owedModel(run, event.step);
+  if (!step) return false;
+  const { execution, error, nextAt } = event;
+  run.usage = addUsage(run.usage, event.usage);
+  log(draft, { type: "model_failed", attempt: step.attempt, execution, error, nextAt });
+  if (nextAt === null) endRun(draft, { status: "failed", stopReason: "model_error", error });
+  else run.model = { attempt: step.attempt + 1, owedAt: run.revision, notBefore: nextAt };
+  return true;
+}
+
+/** What befell a step itself rather than its work: held back, begun alone, crashed. */
+function stepMet(draft: Draft, event: EventOf<"step_held" | "step_isolated" | "step_crashed">): boolean {
+  const model = owedModel(draft.run, event.step);
+  const call = model ? undefined : calls.owedCall(draft.run, event.step);
+  if (!model && !call) return false;
+  const target = model ?? (call as OpenCall);
+  const { run } = draft;
+  const update = (fields: Partial<ModelStep>): void => {
+    if (model) run.model = { ...model, ...fields };
+    else if (call) replaceCall(draft, { ...call, ...fields } as OpenCall);
+  };
+  switch (event.type) {
+    case "step_isolated":
+      update({ isolatedStarts: (target.isolatedStarts ?? 0) + 1 });
+      return true;
+    case "step_held": {
+      // A started call is nobody's to hold: it may be running.
+      if (call && call.state !== "ready") return false;
+      const { hold, until } = event;
+      update({ owedAt: run.revision, notBefore: until, hold });
+      log(draft, { type: "step_held", callId: call?.callId, ...hold, until });
+      return true;
+    }
+    case "step_crashed": {
+      const { error, poison, nextAt } = event;
+      log(draft, { type: "step_crashed", callId: call?.callId, error, nextAt });
+      if (poison || nextAt === null) endRun(draft, { status: "failed", stopReason: "poison", error });
+      else if (call && call.state !== "ready") update({ crashes: (target.crashes ?? 0) + 1 });
+      else update({ crashes: (target.crashes ?? 0) + 1, owedAt: run.revision, notBefore: nextAt });
+      return true;
+    }
+    default:
+      return assertNever(event);
+  }
+}
+
+/** How many ids of past inputs a run remembers; a command is re-sent within seconds, not hundreds of inputs later. */
+const inputIdsKept = 32;
+
+function inputReceived(draft: Draft, event: EventOf<"input_received">): boolean {
+  const { run } = draft;
+  if (run.inputIds.includes(event.inputId) || event.messages.length === 0) return false;
+  run.inputIds = [...run.inputIds, event.inputId].slice(-inputIdsKept);
+  run.pendingInput = [...run.pendingInput, ...event.messages];
+  log(draft, { type: "input_received", count: event.messages.length });
+  return true;
+}
+
+function retryRequested(draft: Draft, event: EventOf<"retry_requested">): boolean {
+  const { run, meta } = draft;
+  if (run.status !== "failed") return false;
+  run.status = "running";
+  run.stopReason = undefined;
+  run.error = undefined;
+  run.endedAt = undefined;
+  run.retryLimits = { ...run.retryLimits, ...event.limits };
+  setDeadline(run, meta.at, event.limits?.deadlineMs ?? run.deadlineMs);
+  log(draft, { type: "run_retried", by: event.by });
+  oweModel(draft);
+  return true;
+}
+
+const lateUsageKept = 64;
+
+/** Tokens that were spent are counted, once per execution, even after the end (architecture, "The loop"). */
+function usageReported(draft: Draft, event: EventOf<"usage_reported">): boolean {
+  const { run } = draft;
+  if (run.lateUsage.includes(event.execution)) return false;
+  run.lateUsage = [...run.lateUsage, event.execution].slice(-lateUsageKept);
+  run.usage = addUsage(run.usage, event.usage);
+  log(draft, { type: "usage_reported", execution: event.execution, usage: event.usage });
+  return true;
+}
