@@ -1,0 +1,219 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { DroverError } from "./core/errors.ts";
+
+// The one place that reads the environment. Everything else is given what it needs.
+
+/** What Drover's programs are set by. Durations in ms, sizes in bytes. */
+export type Config = {
+  /** Undefined: a private Redis where a command can have one, else an error. */
+  redisUrl: string | undefined;
+  prefix: string;
+  concurrency: number;
+  model: string;
+  openaiApiKey: string | undefined;
+  openaiBaseUrl: string | undefined;
+  logLevel: LogLevel;
+  payloadLimitBytes: number;
+  stopGraceMs: number;
+  /** The standard `OTEL_*` variables, as they are. */
+  otel: Record<string, string>;
+};
+
+export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+/** One row of the settings table. */
+export type Setting = {
+  name: string;
+  description: string;
+  /** As text for people; undefined: no default. */
+  defaultValue: string | undefined;
+  /** What a value must be, to finish the sentence "expected ...". */
+  expected: string;
+  secret: boolean;
+};
+
+type SettingSpec = Setting & { key: Exclude<keyof Config, "otel">; schema: z.ZodType };
+
+const redisSchemes = ["redis:", "rediss:", "unix:"];
+
+function isUrl(text: string, schemes: string[]): boolean {
+  const url = URL.parse(text);
+  return url !== null && schemes.includes(url.protocol) && (url.protocol === "unix:" || url.hostname !== "");
+}
+
+function integer(min: number, max: number): z.ZodType {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/)
+    .transform(Number)
+    .pipe(z.int().min(min).max(max));
+}
+
+const specs: SettingSpec[] = [
+  {
+    key: "redisUrl",
+    name: "REDIS_URL",
+    description: "Redis or Valkey to work on. Without it `demo` and `dev` start a private one in `.drover/`.",
+    defaultValue: undefined,
+    expected: "a URL like redis://host:6379, rediss://user:password@host:6380/0 or unix:///path/redis.sock",
+    secret: true,
+    schema: z.string().refine((text) => isUrl(text, redisSchemes)),
+  },
+  {
+    key: "prefix",
+    name: "DROVER_PREFIX",
+    description: "First part of every key in Redis; installations that share a Redis need different ones.",
+    defaultValue: "drover",
+    expected: "1 to 64 letters, digits, '-', '_' or '.'",
+    secret: false,
+    schema: z.string().regex(/^[A-Za-z0-9._-]{1,64}$/),
+  },
+  {
+    key: "concurrency",
+    name: "DROVER_CONCURRENCY",
+    description: "Steps one worker process runs at a time.",
+    defaultValue: "100",
+    expected: "a whole number from 1 to 10000",
+    secret: false,
+    schema: integer(1, 10_000),
+  },
+  {
+    key: "model",
+    name: "DROVER_MODEL",
+    description: "Model of the built-in agents (`demo`, `dev` without a file).",
+    defaultValue: "gpt-5-mini",
+    expected: "the name of a model, at most 256 characters",
+    secret: false,
+    schema: z.string().min(1).max(256),
+  },
+  {
+    key: "openaiApiKey",
+    name: "OPENAI_API_KEY",
+    description: "Key for the model server.",
+    defaultValue: undefined,
+    expected: "a key without spaces or line breaks",
+    secret: true,
+    schema: z.string().regex(/^\S+$/),
+  },
+  {
+    key: "openaiBaseUrl",
+    name: "OPENAI_BASE_URL",
+    description: "Any OpenAI-compatible server, for example `http://localhost:11434/v1`.",
+    defaultValue: undefined,
+    expected: "a URL like https://host/v1",
+    secret: true,
+    schema: z.string().refine((text) => isUrl(text, ["http:", "https:"])),
+  },
+  {
+    key: "logLevel",
+    name: "DROVER_LOG_LEVEL",
+    description: "Least urgent log lines that are written; `debug` also shows stacks of errors.",
+    defaultValue: "info",
+    expected: `one of ${logLevels.join(", ")}`,
+    secret: false,
+    schema: z.enum(logLevels),
+  },
+  {
+    key: "payloadLimitBytes",
+    name: "DROVER_PAYLOAD_LIMIT",
+    description: "Largest input of a run that is accepted, in bytes of JSON.",
+    defaultValue: "1048576",
+    expected: "a whole number of bytes from 1024 to 104857600",
+    secret: false,
+    schema: integer(1024, 104_857_600),
+  },
+  {
+    key: "stopGraceMs",
+    name: "DROVER_STOP_GRACE_MS",
+    description: "How long a stopping worker lets its steps finish, in ms; what is left is taken by other workers.",
+    defaultValue: "10000",
+    expected: "a whole number of ms from 0 to 600000",
+    secret: false,
+    schema: integer(0, 600_000),
+  },
+];
+
+/** All settings but `OTEL_*`, in the order in which documentation lists them. */
+export const settings: readonly Setting[] = specs.map(({ name, description, defaultValue, expected, secret }) => ({
+  name,
+  description,
+  defaultValue,
+  expected,
+  secret,
+}));
+
+/** The settings as a Markdown table, for the README. */
+export function toSettingsTable(): string {
+  const rows = settings.map((setting) => {
+    const value = setting.defaultValue === undefined ? "" : `\`${setting.defaultValue}\``;
+    return `| \`${setting.name}\` | ${value} | ${setting.description} |`;
+  });
+  const otel = "| `OTEL_*` | | The standard OpenTelemetry variables; without an endpoint nothing is exported. |";
+  return ["| Variable | Default | Meaning |", "| --- | --- | --- |", ...rows, otel].join("\n");
+}
+
+/** What a value may be shown as: never a secret. */
+function toReceived(spec: SettingSpec, value: string): string {
+  return spec.secret ? `a value of ${value.length} characters (not shown)` : JSON.stringify(value.slice(0, 100));
+}
+
+/**
+ * Reads the settings from an environment. An empty variable counts as not set.
+ *
+ * @throws DroverError "invalid" that names every bad setting at once, with what was expected and received.
+ */
+export function readConfig(env: NodeJS.ProcessEnv): Config {
+  const problems: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const spec of specs) {
+    const given = env[spec.name]?.trim() || undefined;
+    const value = given ?? spec.defaultValue;
+    if (value === undefined) {
+      values[spec.key] = undefined;
+      continue;
+    }
+    const parsed = spec.schema.safeParse(value);
+    if (parsed.success) values[spec.key] = parsed.data;
+    else problems.push(`${spec.name}: expected ${spec.expected}, received ${toReceived(spec, value)}`);
+  }
+  if (problems.length > 0) {
+    const many = problems.length === 1 ? "1 setting is" : `${problems.length} settings are`;
+    throw new DroverError("invalid", `${many} wrong in the environment or .env:\n  ${problems.join("\n  ")}`);
+  }
+  const otel = Object.fromEntries(
+    Object.entries(env).filter((entry): entry is [string, string] => entry[0].startsWith("OTEL_") && !!entry[1]),
+  );
+  // Every key of `specs` was parsed by its schema above.
+  return { ...(values as Omit<Config, "otel">), otel };
+}
+
+/**
+ * Adds what `.env` in `dir` says to the process's environment, which wins where both have a value, and reads it.
+ *
+ * @throws DroverError "invalid" as `readConfig`, or when `.env` cannot be read.
+ */
+export function loadConfig(dir: string = process.cwd()): Config {
+  const path = join(dir, ".env");
+  if (existsSync(path)) {
+    try {
+      process.loadEnvFile(path);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new DroverError("invalid", `${path} cannot be read (${why}): make it a readable file or remove it`);
+    }
+  }
+  return readConfig(process.env);
+}
+
+/** A URL for people and logs: user and password hidden, nothing else changed. */
+export function hidePassword(url: string): string {
+  const parsed = URL.parse(url);
+  if (parsed === null) return "(not a URL)";
+  if (parsed.protocol === "unix:") return url;
+  const auth = parsed.password ? `${parsed.username}:***@` : parsed.username ? `${parsed.username}@` : "";
+  const query = parsed.search ? "?***" : "";
+  return `${parsed.protocol}//${auth}${parsed.host}${parsed.pathname === "/" ? "" : parsed.pathname}${query}`;
+}

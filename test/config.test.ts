@@ -1,0 +1,126 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { hidePassword, loadConfig, readConfig, settings, toSettingsTable } from "../src/config.ts";
+import { DroverError } from "../src/core/errors.ts";
+
+function problemOf(env: NodeJS.ProcessEnv): string {
+  try {
+    readConfig(env);
+  } catch (error) {
+    expect(error).toBeInstanceOf(DroverError);
+    expect((error as DroverError).code).toBe("invalid");
+    return (error as DroverError).message;
+  }
+  throw new Error("nothing was reported");
+}
+
+test("an empty environment gives the defaults of the table", () => {
+  expect(readConfig({})).toEqual({
+    redisUrl: undefined,
+    prefix: "drover",
+    concurrency: 100,
+    model: "gpt-5-mini",
+    openaiApiKey: undefined,
+    openaiBaseUrl: undefined,
+    logLevel: "info",
+    payloadLimitBytes: 1_048_576,
+    stopGraceMs: 10_000,
+    otel: {},
+  });
+});
+
+test("an empty variable counts as not set, as docker compose passes them", () => {
+  const config = readConfig({ REDIS_URL: "", DROVER_CONCURRENCY: " ", OPENAI_API_KEY: "" });
+  expect(config.redisUrl).toBeUndefined();
+  expect(config.openaiApiKey).toBeUndefined();
+  expect(config.concurrency).toBe(100);
+});
+
+test.each([
+  ["REDIS_URL", "redis://localhost:6379/2", "redisUrl", "redis://localhost:6379/2"],
+  ["REDIS_URL", "rediss://u:p@host:6380", "redisUrl", "rediss://u:p@host:6380"],
+  ["REDIS_URL", "unix:///run/redis.sock", "redisUrl", "unix:///run/redis.sock"],
+  ["DROVER_CONCURRENCY", "7", "concurrency", 7],
+  ["DROVER_PAYLOAD_LIMIT", "2048", "payloadLimitBytes", 2048],
+  ["DROVER_STOP_GRACE_MS", "0", "stopGraceMs", 0],
+  ["DROVER_LOG_LEVEL", "debug", "logLevel", "debug"],
+  ["OPENAI_BASE_URL", "http://localhost:11434/v1", "openaiBaseUrl", "http://localhost:11434/v1"],
+] as const)("%s=%s is taken", (name, value, key, expected) => {
+  expect(readConfig({ [name]: value })[key]).toBe(expected);
+});
+
+test.each([
+  ["REDIS_URL", "localhost:6379"],
+  ["REDIS_URL", "redis://"],
+  ["DROVER_PREFIX", "a{b}"],
+  ["DROVER_CONCURRENCY", "0"],
+  ["DROVER_CONCURRENCY", "many"],
+  ["DROVER_CONCURRENCY", "1e3"],
+  ["DROVER_LOG_LEVEL", "loud"],
+  ["DROVER_PAYLOAD_LIMIT", "1"],
+  ["DROVER_STOP_GRACE_MS", "-1"],
+  ["OPENAI_API_KEY", "two words"],
+  ["OPENAI_BASE_URL", "ftp://host"],
+])("%s=%s is refused with the name, what was expected and what was received", (name, value) => {
+  const message = problemOf({ [name]: value });
+  const setting = settings.find((one) => one.name === name);
+  expect(message).toContain(`${name}: expected ${setting?.expected}`);
+  expect(message).toContain("received");
+  if (setting?.secret) expect(message).not.toContain(`"${value}"`);
+  else expect(message).toContain(JSON.stringify(value));
+});
+
+test("all problems are reported at once, secrets not shown", () => {
+  const message = problemOf({
+    REDIS_URL: "http://user:hunter2@host",
+    DROVER_CONCURRENCY: "x",
+    OPENAI_API_KEY: "sk-very secret",
+  });
+  expect(message).toMatch(/^3 settings are wrong/);
+  for (const name of ["REDIS_URL", "DROVER_CONCURRENCY", "OPENAI_API_KEY"]) expect(message).toContain(name);
+  expect(message).not.toContain("hunter2");
+  expect(message).not.toContain("secret");
+});
+
+test("OTEL_* variables pass through as they are", () => {
+  const config = readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://j:4318", OTEL_SERVICE_NAME: "", OTHER: "1" });
+  expect(config.otel).toEqual({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://j:4318" });
+});
+
+const added: string[] = [];
+afterEach(() => {
+  for (const name of added.splice(0)) delete process.env[name];
+});
+
+test(".env adds settings and does not override the environment", () => {
+  const dir = mkdtempSync(join(tmpdir(), "drover-config-"));
+  try {
+    added.push("DROVER_PREFIX", "DROVER_CONCURRENCY");
+    process.env.DROVER_PREFIX = "from-environment";
+    writeFileSync(join(dir, ".env"), "DROVER_PREFIX=from-file\nDROVER_CONCURRENCY=3 # a comment\n");
+    const config = loadConfig(dir);
+    expect(config.prefix).toBe("from-environment");
+    expect(config.concurrency).toBe(3);
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+});
+
+test("the table for the README has a row for every setting", () => {
+  const table = toSettingsTable();
+  for (const setting of settings) expect(table).toContain(`| \`${setting.name}\` |`);
+  expect(table).toContain("`OTEL_*`");
+});
+
+test.each([
+  ["redis://user:secret@host:6379/1", "redis://user:***@host:6379/1"],
+  ["redis://:secret@host", "redis://:***@host"],
+  ["redis://host:6379", "redis://host:6379"],
+  ["rediss://host/0?password=secret", "rediss://host/0?***"],
+  ["unix:///tmp/redis.sock", "unix:///tmp/redis.sock"],
+  ["secret", "(not a URL)"],
+])("%s is shown as %s", (url, shown) => {
+  expect(hidePassword(url)).toBe(shown);
+});
