@@ -1,0 +1,69 @@
+import { createHash, randomBytes } from "node:crypto";
+import { isSpanContextValid, type SpanContext, TraceFlags } from "@opentelemetry/api";
+import type { RunTrace } from "../core/run.ts";
+
+/**
+ * Names a step's span: the same in every process and however often the step is delivered, so that a span is never
+ * doubled. `owedAt` tells attempt 1 after a retry of the run from attempt 1 before it.
+ */
+export type StepName = {
+  kind: "model" | "tool";
+  turn: number;
+  attempt: number;
+  callId?: string | undefined;
+  owedAt?: number | undefined;
+};
+
+/** The first 8 bytes of the SHA-256 of the parts, as 16 hex digits, never all zero (which means "no span"). */
+export function deriveSpanId(...parts: (string | number)[]): string {
+  const id = createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
+  return /^0+$/.test(id) ? "0000000000000001" : id;
+}
+
+export function stepSpanId(runId: string, step: StepName): string {
+  const name = step.kind === "model" ? [step.turn] : [step.callId ?? step.turn];
+  return deriveSpanId(runId, step.kind, ...name, step.attempt, ...(step.owedAt === undefined ? [] : [step.owedAt]));
+}
+
+/**
+ * The root's id, reserved when the run is created and used when it ends. A run whose stored root id is another one got
+ * its root at the start, from the application's own tracer provider (see `createTelemetry`).
+ */
+export function rootSpanId(traceId: string, runId: string): string {
+  return deriveSpanId(traceId, runId, "root");
+}
+
+export function isRootReserved(run: { runId: string; trace: RunTrace }): boolean {
+  return run.trace.rootSpanId === rootSpanId(run.trace.traceId, run.runId);
+}
+
+export function randomTraceId(): string {
+  return nonZero(16);
+}
+
+export function randomSpanId(): string {
+  return nonZero(8);
+}
+
+function nonZero(bytes: number): string {
+  const id = randomBytes(bytes).toString("hex");
+  return /^0+$/.test(id) ? nonZero(bytes) : id;
+}
+
+/** The span context that a W3C `traceparent` names; undefined if it is malformed, as the specification asks. */
+export function parseTraceparent(traceparent: string | undefined): SpanContext | undefined {
+  const match = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(traceparent ?? "");
+  if (!match) return undefined;
+  const [, version, traceId = "", spanId = "", flags = "", rest] = match;
+  if (version === "ff" || (version === "00" && rest !== undefined)) return undefined;
+  const traceFlags = Number.parseInt(flags, 16) & TraceFlags.SAMPLED;
+  const context: SpanContext = { traceId, spanId, traceFlags, isRemote: true };
+  return isSpanContextValid(context) ? context : undefined;
+}
+
+/** Ids for a new run under `parent`, or in a trace of its own. `flags` is the sampling decision for the whole run. */
+export function reserveTrace(runId: string, parent: SpanContext | undefined, flags: number): RunTrace {
+  const traceId = parent?.traceId ?? randomTraceId();
+  const trace: RunTrace = { traceId, rootSpanId: rootSpanId(traceId, runId), flags };
+  return parent ? { ...trace, parentSpanId: parent.spanId } : trace;
+}

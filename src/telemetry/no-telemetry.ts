@@ -1,0 +1,29 @@
+import { isSpanContextValid, type SpanContext, TraceFlags, trace } from "@opentelemetry/api";
+import type { Telemetry } from "../ports.ts";
+import { parseTraceparent, reserveTrace } from "./ids.ts";
+
+/** The span a new run hangs under: `traceparent` wins over the active span. */
+export function parentOf(traceparent: string | undefined): SpanContext | undefined {
+  const parsed = parseTraceparent(traceparent);
+  if (parsed) return parsed;
+  const active = trace.getActiveSpan()?.spanContext();
+  return active && isSpanContextValid(active) ? active : undefined;
+}
+
+/**
+ * Emits nothing, yet reserves a run's ids, so that a run started where telemetry is off is traced by workers where it
+ * is on. It then counts as sampled, unless the `traceparent` or the active span says otherwise.
+ */
+export function createNoTelemetry(): Telemetry {
+  return {
+    startTrace(runId, traceparent) {
+      const parent = parentOf(traceparent);
+      return reserveTrace(runId, parent, (parent?.traceFlags ?? TraceFlags.SAMPLED) & TraceFlags.SAMPLED);
+    },
+    recordStart() {},
+    withStep: (_run, _step, fn) => fn(),
+    recordStep() {},
+    recordApproval() {},
+    recordEnd() {},
+  };
+}
