@@ -1,7 +1,5 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { z } from "zod";
-import { DroverError } from "./core/errors.ts";
+import { DroverError, toError } from "./core/errors.ts";
 
 // The one place that reads the environment. Everything else is given what it needs.
 
@@ -196,16 +194,22 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
  * @throws DroverError "invalid" as `readConfig`, or when `.env` cannot be read.
  */
 export function loadConfig(dir: string = process.cwd()): Config {
-  const path = join(dir, ".env");
-  if (existsSync(path)) {
-    try {
-      process.loadEnvFile(path);
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      throw new DroverError("invalid", `${path} cannot be read (${why}): make it a readable file or remove it`);
+  const path = `${dir}/.env`;
+  try {
+    process.loadEnvFile(path);
+  } catch (error) {
+    const { code, message } = toError(error) as NodeJS.ErrnoException;
+    if (code !== "ENOENT") {
+      throw new DroverError("invalid", `${path} cannot be read (${message}): make it a readable file or remove it`);
     }
   }
   return readConfig(process.env);
+}
+
+/** What ioredis understands: it takes a socket as a bare path, everything else as the URL it is. */
+export function toIoredisUrl(redisUrl: string): string {
+  const url = URL.parse(redisUrl);
+  return url?.protocol === "unix:" ? decodeURIComponent(url.pathname) : redisUrl;
 }
 
 /** A URL for people and logs: user and password hidden, nothing else changed. */
