@@ -1,0 +1,163 @@
+import { z } from "zod";
+import type { Effect, RetryPolicy, ToolSpec } from "../core/agent.ts";
+import { DroverError } from "../core/errors.ts";
+import type { Logger } from "../ports.ts";
+import type { JsonSchema } from "./json-schema.ts";
+import { type ToolParameters, toParameters } from "./parameters.ts";
+
+/** What a tool is given beside its arguments. */
+export type ToolContext = {
+  runId: string;
+  /** Our name for the call, unique in the run. */
+  callId: string;
+  turn: number;
+  /** From 1. */
+  attempt: number;
+  /** The same for every attempt of one call: hand it to whatever can recognise a repeated request. */
+  idempotencyKey: string;
+  session: string | undefined;
+  metadata: Record<string, unknown>;
+  /** Aborts at the tool's timeout, when the run is cancelled and when the step was lost. */
+  signal: AbortSignal;
+  log: Logger;
+  /** Tells whoever watches the run how far the tool is. Best effort, never throws. */
+  progress(text: string): void;
+};
+
+/** Who must say yes before a call runs. A predicate decides by the arguments; one that throws asks. */
+export type Approval<Arguments> = "always" | "never" | ((args: Arguments) => boolean);
+
+/** What `execute` and a predicate get: a zod schema's output; for a JSON Schema any object. */
+export type ArgumentsOf<P> = P extends z.core.$ZodType ? z.output<P> : Record<string, unknown>;
+
+/**
+ * A tool.
+ * - `name`: letters, digits, `-`, `_`, `.` and `/`, at most 128;
+ * - `description`: what it does, what each parameter means, its format, one example;
+ * - `parameters`: a zod object schema, or a JSON Schema of type object;
+ * - `execute`: returns any JSON value, text or content parts. `RetryableError`: nothing happened, may be tried again;
+ *   `PermanentError`: failed for good, without an effect. An unmarked error of a `read` or idempotent tool is permanent;
+ *   of another tool its outcome is unknown;
+ * - `effect`: default "write";
+ * - `idempotent`: honours `ctx.idempotencyKey`, so it may run again after a lost worker; default false;
+ * - `approval`: default "always" for an irreversible tool, else "never";
+ * - `approvalExpiresMs`: a call that nobody approved by then is not run; default: it waits for ever;
+ * - `timeoutMs`: of one attempt, default 60,000;
+ * - `retry`: after a `RetryableError`, default 3 attempts in all, the first wait 500 ms;
+ * - `queue`: runs on workers of this queue only.
+ */
+export type ToolOptions<P extends z.core.$ZodType | JsonSchema> = {
+  name: string;
+  description: string;
+  parameters: P;
+  execute: (args: ArgumentsOf<P>, context: ToolContext) => unknown;
+  effect?: Effect | undefined;
+  idempotent?: boolean | undefined;
+  approval?: Approval<ArgumentsOf<P>> | undefined;
+  approvalExpiresMs?: number | undefined;
+  timeoutMs?: number | undefined;
+  retry?: Partial<RetryPolicy> | undefined;
+  queue?: string | undefined;
+};
+
+/** A checked tool with every default filled in. Made by `defineTool` only. */
+export type Tool = {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: ToolParameters;
+  readonly effect: Effect;
+  readonly idempotent: boolean;
+  readonly approval: Approval<unknown>;
+  readonly approvalExpiresMs: number | undefined;
+  readonly timeoutMs: number;
+  readonly retry: RetryPolicy;
+  readonly queue: string | undefined;
+  readonly execute: (args: unknown, context: ToolContext) => unknown;
+};
+
+/** The longest wait a timer of Node can hold, about 24.8 days. */
+const maxTimerMs = 2 ** 31 - 1;
+const tenYearsMs = 10 * 365 * 24 * 3_600_000;
+
+const isFunction = (value: unknown): boolean => typeof value === "function";
+const optionsSchema = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9_./-]{1,128}$/, "expected 1 to 128 letters, digits, hyphens, underscores, dots or slashes"),
+  description: z.string(),
+  parameters: z.unknown(),
+  execute: z.custom<Tool["execute"]>(isFunction, "expected a function"),
+  effect: z.enum(["read", "write", "irreversible"]).default("write"),
+  idempotent: z.boolean().default(false),
+  approval: z
+    .custom<Approval<unknown>>(
+      (value) => value === "always" || value === "never" || isFunction(value),
+      'expected "always", "never" or a function of the arguments',
+    )
+    .optional(),
+  approvalExpiresMs: z.int().min(1).max(tenYearsMs).optional(),
+  timeoutMs: z.int().min(1).max(maxTimerMs).default(60_000),
+  retry: z
+    .strictObject({
+      attempts: z.int().min(1).max(1_000).default(3),
+      delayMs: z.int().min(0).max(maxTimerMs).default(500),
+    })
+    .default({ attempts: 3, delayMs: 500 }),
+  queue: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,64}$/, "expected 1 to 64 letters, digits, hyphens or underscores")
+    .optional(),
+});
+
+/**
+ * Makes a tool. Everything is checked at once.
+ *
+ * @throws DroverError "invalid" naming every problem.
+ */
+export function defineTool<const P extends z.core.$ZodType | JsonSchema>(options: ToolOptions<P>): Tool {
+  const problems: string[] = [];
+  const checked = optionsSchema.safeParse(options);
+  if (!checked.success) problems.push(...checked.error.issues.map(toProblem));
+  const parameters = tryParameters((options as { parameters?: unknown } | undefined)?.parameters, problems);
+  if (!checked.success || !parameters) {
+    const name: unknown = (options as { name?: unknown } | undefined)?.name;
+    const which = typeof name === "string" && name !== "" ? ` "${name}"` : "";
+    throw new DroverError("invalid", `The tool${which} cannot be used: ${problems.join("; ")}.`);
+  }
+  const { data } = checked;
+  return Object.freeze({
+    name: data.name,
+    description: data.description,
+    parameters,
+    effect: data.effect,
+    idempotent: data.idempotent,
+    approval: data.approval ?? (data.effect === "irreversible" ? "always" : "never"),
+    approvalExpiresMs: data.approvalExpiresMs,
+    timeoutMs: data.timeoutMs,
+    retry: data.retry,
+    queue: data.queue,
+    execute: data.execute,
+  });
+}
+
+function toProblem(issue: z.core.$ZodIssue): string {
+  if (issue.code === "unrecognized_keys") {
+    return `unknown option ${issue.keys.map((key) => `"${key}"`).join(", ")}`;
+  }
+  const path = issue.path.join(".");
+  return path === "" ? issue.message : `${path}: ${issue.message}`;
+}
+
+function tryParameters(source: unknown, problems: string[]): ToolParameters | undefined {
+  try {
+    return toParameters(source);
+  } catch (error) {
+    problems.push(`parameters: ${(error as Error).message}`);
+    return undefined;
+  }
+}
+
+/** The tool as the model sees it. */
+export function toolSpec(tool: Tool): ToolSpec {
+  return { name: tool.name, description: tool.description, parameters: tool.parameters.schema };
+}
