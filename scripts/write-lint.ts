@@ -26,6 +26,8 @@ const rules = {
   "typescript/no-floating-promises": "error",
   "typescript/no-misused-promises": "error",
   "typescript/await-thenable": "error",
+  // Factories return plain objects: there is no `this` to lose.
+  "typescript/unbound-method": "off",
   "typescript/switch-exhaustiveness-check": ["error", { considerDefaultExhaustiveForUnions: true }],
 };
 

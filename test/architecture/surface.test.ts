@@ -1,0 +1,186 @@
+// Pins what users and other programs rely on. A red pin asks "did you mean to change this?"; if yes, change the literal
+// here and write a release note. The expected side is always a literal.
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { runStatuses, stopReasons } from "../../src/core/run.ts";
+import { createKeys } from "../../src/redis/keys.ts";
+
+const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+
+/** The names a file exports by list, types marked. A wildcard shows as "*", so that it breaks the pin. */
+function exportsOf(path: string): string[] {
+  const lists = read(path).matchAll(/^export\s+(?<type>type\s+)?(?:\{(?<names>[^}]*)\}|(?<wildcard>\*))/gm);
+  return [...lists]
+    .flatMap(({ groups }) =>
+      (groups?.wildcard ?? groups?.names ?? "")
+        .split(",")
+        .map((name) => name.trim())
+        .filter((name) => name !== "")
+        .map((name) => `${groups?.type ? "type " : ""}${name}`),
+    )
+    .map((name) => name.replace(/^(type )?.* as /, "$1"))
+    .sort();
+}
+
+/** The alternatives of a union type in the source: tags of objects, or plain literals. */
+function unionOf(path: string, name: string): string[] {
+  const [, rest = ""] = read(path).split(new RegExp(`^export type ${name} =`, "m"));
+  const [body = ""] = rest.split(/^export /m);
+  return [...body.matchAll(/^\s{2,4}\| (?:\{\s*type: )?"(?<tag>\w+)"/gm)].map(({ groups }) => groups?.tag ?? "");
+}
+
+describe("public names", () => {
+  test("drover", () => {
+    expect(exportsOf("src/index.ts")).toEqual([
+      "DroverError",
+      "PermanentError",
+      "RetryableError",
+      "createDrover",
+      "defineAgent",
+      "defineTool",
+      "openai",
+    ]);
+  });
+
+  test("drover/testing", () => {
+    expect(exportsOf("src/testing/index.ts")).toEqual([
+      "crashAt",
+      "createMemoryDrover",
+      "manualClock",
+      "scriptedModel",
+    ]);
+  });
+});
+
+describe("words that programs switch on", () => {
+  test("error codes", () => {
+    expect(unionOf("src/core/errors.ts", "ErrorCode")).toMatchInlineSnapshot(`
+      [
+        "invalid",
+        "conflict",
+        "not_found",
+        "not_allowed",
+        "too_large",
+        "timeout",
+        "queue_unavailable",
+        "unsupported",
+        "stopped",
+      ]
+    `);
+  });
+
+  test("run statuses", () => {
+    expect([...runStatuses]).toMatchInlineSnapshot(`
+      [
+        "queued",
+        "running",
+        "waiting",
+        "paused",
+        "completed",
+        "failed",
+        "cancelled",
+        "rejected",
+      ]
+    `);
+  });
+
+  test("stop reasons", () => {
+    expect([...stopReasons]).toMatchInlineSnapshot(`
+      [
+        "answered",
+        "max_turns",
+        "repeated_calls",
+        "token_budget",
+        "cost_budget",
+        "deadline",
+        "verify_failed",
+        "bad_output",
+        "model_error",
+        "poison",
+        "cancelled",
+      ]
+    `);
+  });
+
+  test("events", () => {
+    expect(unionOf("src/core/event.ts", "RunEvent")).toMatchInlineSnapshot(`
+      [
+        "run_began",
+        "model_answered",
+        "model_failed",
+        "tool_started",
+        "tool_finished",
+        "tool_failed",
+        "tool_lost",
+        "tool_unknown",
+        "step_held",
+        "step_isolated",
+        "step_crashed",
+        "limit_reached",
+        "time_came",
+        "approved",
+        "denied",
+        "input_received",
+        "cancel_requested",
+        "retry_requested",
+        "usage_reported",
+      ]
+    `);
+  });
+
+  test("feed entries", () => {
+    expect(unionOf("src/core/event.ts", "FeedEntry")).toMatchInlineSnapshot(`
+      [
+        "run_created",
+        "run_rejected",
+        "run_began",
+        "model_answered",
+        "model_failed",
+        "tool_started",
+        "tool_finished",
+        "tool_failed",
+        "tool_lost",
+        "approval_asked",
+        "approved",
+        "denied",
+        "step_held",
+        "step_crashed",
+        "input_received",
+        "messages_appended",
+        "run_retried",
+        "usage_reported",
+        "run_ended",
+      ]
+    `);
+  });
+});
+
+test("names in Redis", () => {
+  const { run, listByStatus, listByAgent, definition, ...fixed } = createKeys();
+  const made = {
+    run: run("RUN"),
+    status: listByStatus("STATUS"),
+    agent: listByAgent("AGENT"),
+    hash: definition("HASH"),
+  };
+  expect({ ...fixed, ...made }).toMatchInlineSnapshot(`
+    {
+      "agent": "{drover}:r:list:agent:AGENT",
+      "control": "{drover}:r:control",
+      "hash": "{drover}:r:definition:HASH",
+      "listAll": "{drover}:r:list",
+      "owing": "{drover}:r:owing",
+      "prefix": "{drover}",
+      "queuePrefix": "{drover}:q",
+      "run": {
+        "channel": "{drover}:r:run:RUN:channel",
+        "feed": "{drover}:r:run:RUN:feed",
+        "head": "{drover}:r:run:RUN",
+        "live": "{drover}:r:run:RUN:live",
+        "messages": "{drover}:r:run:RUN:messages",
+        "results": "{drover}:r:run:RUN:results",
+      },
+      "status": "{drover}:r:list:status:STATUS",
+    }
+  `);
+});
