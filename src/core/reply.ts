@@ -1,0 +1,141 @@
+import type { Content, Extra, Message, ToolCall } from "./message.ts";
+import { toCallId } from "./message.ts";
+import { parseArguments } from "./reply-arguments.ts";
+import { makeToolCallId } from "./reply-ids.ts";
+import { resolveToolName } from "./reply-names.ts";
+import { answerTextOf } from "./reply-text.ts";
+
+/** What a model said, as it said it: ids may be missing, names wrong, arguments no JSON. */
+export type RawReply = {
+  content: Content | null;
+  toolCalls: RawCall[];
+  refusal?: string | undefined;
+  extra?: Extra | undefined;
+};
+export type RawCall = { id?: string | undefined; name: string; arguments: string; extra?: Extra | undefined };
+
+/**
+ * - `turn`: the turn that this reply answers, from 1;
+ * - `offered`: names of the tools that were offered;
+ * - `usedIds`: provider ids of the run's earlier calls, see `usedToolCallIds`;
+ * - `seed`: made into ids where the provider gave none; the run's id will do.
+ */
+export type ReplyContext = {
+  reply: RawReply;
+  finishReason: string;
+  turn: number;
+  offered: readonly string[];
+  usedIds: ReadonlySet<string>;
+  seed: string;
+};
+
+/** A call as it will be recorded; `problem` is what the model is told instead of a result. */
+export type InterpretedCall = { call: ToolCall; problem?: string | undefined };
+
+/**
+ * An answer to keep, or a failed attempt of which nothing is kept.
+ *
+ * In an answer every call has a unique `callId` and `id` and arguments that parse to a JSON object. One with a `problem`
+ * must not be run but settled with that text: its arguments could not be read and are recorded as `{}`. A call of a tool
+ * that was not offered keeps its name and is the tool caller's to refuse.
+ */
+export type InterpretedReply =
+  | {
+      type: "answer";
+      content: Content | null;
+      calls: InterpretedCall[];
+      refusal?: string | undefined;
+      extra?: Extra | undefined;
+    }
+  | { type: "failed"; class: "transient" | "permanent"; code: string; message: string };
+
+/** Makes sense of a model's reply. Never throws, whatever a server sent. */
+export function interpretReply(context: ReplyContext): InterpretedReply {
+  const { reply, finishReason } = context;
+  const failure = failedFinish(finishReason);
+  if (failure) return failure;
+  const rawCalls = reply.toolCalls.filter((call) => call.name.trim() !== "" || call.arguments.trim() !== "");
+  if (rawCalls.length === 0) {
+    if (finishReason === "tool_calls" && !reply.refusal) {
+      return failed("transient", "missing_tool_call", "The model said that it calls a tool, but named none.");
+    }
+    if (answerTextOf(reply) === "") {
+      return failed("transient", "empty_answer", "The model answered with neither text nor a tool call.");
+    }
+  }
+  return {
+    type: "answer",
+    content: reply.content === "" ? null : reply.content,
+    calls: readCalls(rawCalls, context),
+    ...(reply.refusal ? { refusal: reply.refusal } : {}),
+    ...(reply.extra ? { extra: reply.extra } : {}),
+  };
+}
+
+/** Reasons after which nothing of an attempt may be used. Others neither make nor unmake an answer. */
+function failedFinish(finishReason: string): InterpretedReply | undefined {
+  switch (finishReason) {
+    case "length":
+    case "max_tokens":
+      return failed(
+        "transient",
+        "length",
+        "The model's answer was cut at its output limit. If this happens again, raise the limit (max_tokens) or ask for less at a time.",
+      );
+    case "content_filter":
+      return failed("permanent", "content_filter", "The provider's content filter stopped the model's answer.");
+    case "error":
+      return failed("transient", "model_error", "The model server broke off the answer with an error.");
+    default:
+      return undefined;
+  }
+}
+
+function failed(kind: "transient" | "permanent", code: string, message: string): InterpretedReply {
+  return { type: "failed", class: kind, code, message };
+}
+
+function readCalls(rawCalls: readonly RawCall[], context: ReplyContext): InterpretedCall[] {
+  const { turn, offered, usedIds, seed } = context;
+  const used = new Set(usedIds);
+  // Ids of the provider go first, so that a made one never takes the place of one that comes later in the list.
+  const kept = rawCalls.map(({ id }) => {
+    if (!id || used.has(id)) return undefined;
+    used.add(id);
+    return id;
+  });
+  return rawCalls.map((raw, index) => {
+    const callId = toCallId(turn, index + 1);
+    const id = kept[index] ?? makeToolCallId(`${seed}/${callId}`, used);
+    used.add(id);
+    const name = resolveToolName(raw.name, offered) ?? (raw.name.trim() || "unnamed");
+    const parsed = parseArguments(raw.arguments);
+    const call: ToolCall = {
+      callId,
+      id,
+      name,
+      arguments: parsed.ok ? parsed.text : "{}",
+      ...(raw.extra ? { extra: raw.extra } : {}),
+    };
+    return parsed.ok ? { call } : { call, problem: describeProblem(name, parsed.problem, raw.arguments) };
+  });
+}
+
+const shownLength = 400;
+
+function describeProblem(name: string, problem: string, text: string): string {
+  const shown = text.length > shownLength ? `${text.slice(0, shownLength)} [cut here]` : text;
+  return (
+    `The call of ${name} was not run: ${problem} Send the call again with its arguments as one complete JSON object. ` +
+    `Received: ${shown}`
+  );
+}
+
+/** The provider ids that a transcript's calls have taken. */
+export function usedToolCallIds(messages: readonly Message[]): Set<string> {
+  const ids = new Set<string>();
+  for (const message of messages) {
+    if (message.role === "assistant") for (const call of message.toolCalls ?? []) ids.add(call.id);
+  }
+  return ids;
+}

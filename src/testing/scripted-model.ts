@@ -1,0 +1,125 @@
+import type { Content } from "../core/message.ts";
+import { noUsage, type Usage } from "../core/run.ts";
+import type { ModelSpec } from "../openai/openai.ts";
+import type { ModelFailure, ModelOutcome, ModelRequest } from "../ports.ts";
+
+/**
+ * One turn of a script. A string is an answer.
+ * - `text`, `toolCalls`: what the model says; call ids are left to Drover;
+ * - `usage`: default one token each way for ten characters;
+ * - `delayMs`: how long the answer takes; an abort ends the wait;
+ * - `deltas`: the pieces in which `text` arrives; default: at once;
+ * - `fail`: a list fails the attempts 1, 2, … in turn, after which the turn is answered; a single failure fails all.
+ */
+export type ScriptedStep = string | ScriptedTurn;
+export type ScriptedTurn = {
+  text?: Content | undefined;
+  toolCalls?: { name: string; arguments?: Record<string, unknown> | undefined; id?: string | undefined }[] | undefined;
+  usage?: Partial<Usage> | undefined;
+  finishReason?: string | undefined;
+  delayMs?: number | undefined;
+  deltas?: string[] | undefined;
+  fail?: ModelFailure | ModelFailure[] | undefined;
+};
+export type ScriptedReply = ScriptedStep | ((request: ModelRequest) => ScriptedStep | Promise<ScriptedStep>);
+
+export type ScriptedModel = ModelSpec & {
+  /** Numbers of the turns that this process was never asked for. Empty when the script was used up. */
+  leftover(): number[];
+  /** Requests seen by this process, oldest first. */
+  readonly requests: readonly ModelRequest[];
+};
+
+/**
+ * A model that answers by turn: the n-th entry answers turn n of every run. The same turn is answered alike whenever and
+ * wherever it is asked, so redelivered steps and several processes do not use the script up. A turn beyond the script
+ * is a permanent failure.
+ */
+export function scriptedModel(
+  script: readonly ScriptedReply[],
+  options: { model?: string; retry?: ModelSpec["retry"] } = {},
+): ScriptedModel {
+  const requests: ModelRequest[] = [];
+  return {
+    model: options.model ?? "scripted",
+    provider: "drover",
+    retry: options.retry ?? { attempts: 4, delayMs: 100 },
+    requests,
+    leftover: () => {
+      const asked = new Set(requests.map(({ turn }) => turn));
+      return script.map((_, index) => index + 1).filter((turn) => !asked.has(turn));
+    },
+    client: {
+      call: async (request) => {
+        requests.push(request);
+        const entry = script[request.turn - 1];
+        if (entry === undefined) return surplus(request.turn, script.length);
+        const step = typeof entry === "function" ? await entry(request) : entry;
+        return perform(typeof step === "string" ? { text: step } : step, request);
+      },
+    },
+  };
+}
+
+function surplus(turn: number, length: number): ModelOutcome {
+  return failureOf({
+    class: "permanent",
+    code: "script_exhausted",
+    message: `The scripted model was asked for turn ${turn}, but its script has ${length} turn(s).`,
+  });
+}
+
+function failureOf(failure: ModelFailure): ModelOutcome {
+  return { type: "failure", failure, usage: noUsage, dropped: [] };
+}
+
+const abortedFailure: ModelFailure = { class: "aborted", code: "aborted", message: "The model call was aborted." };
+
+async function perform(step: ScriptedTurn, request: ModelRequest): Promise<ModelOutcome> {
+  const { signal } = request;
+  if (signal.aborted) return failureOf(abortedFailure);
+  const failure = Array.isArray(step.fail) ? step.fail[request.attempt - 1] : step.fail;
+  const text = typeof step.text === "string" ? step.text : "";
+  const deltas = failure ? [] : (step.deltas ?? (text === "" ? [] : [text]));
+  const pauseMs = (step.delayMs ?? 0) / Math.max(deltas.length, 1);
+  for (const delta of deltas.length === 0 ? [""] : deltas) {
+    await pause(pauseMs, signal);
+    if (signal.aborted) return failureOf(abortedFailure);
+    if (delta !== "") request.onText(delta);
+  }
+  if (failure) return failureOf(failure);
+  const toolCalls = (step.toolCalls ?? []).map((call) => ({
+    id: call.id,
+    name: call.name,
+    arguments: JSON.stringify(call.arguments ?? {}),
+  }));
+  return {
+    type: "reply",
+    reply: { content: step.text ?? (step.deltas ? step.deltas.join("") : null), toolCalls },
+    finishReason: step.finishReason ?? (toolCalls.length > 0 ? "tool_calls" : "stop"),
+    usage: { ...estimate(request, step), ...step.usage },
+    model: "scripted",
+    dropped: [],
+  };
+}
+
+function estimate(request: ModelRequest, step: ScriptedTurn): Usage {
+  return {
+    inputTokens: Math.ceil(JSON.stringify(request.messages).length / 10),
+    outputTokens: Math.ceil(JSON.stringify([step.text, step.toolCalls]).length / 10),
+    cachedTokens: 0,
+  };
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (ms <= 0 || signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done, { once: true });
+  });
+}
