@@ -1,0 +1,71 @@
+import type { JobsOptions } from "bullmq";
+import { z } from "zod";
+import type { Step } from "../core/owed.ts";
+import type { StepAddress } from "../ports.ts";
+
+// How a step looks as a BullMQ job. Names and ids are pinned by tests: workers of several versions share them.
+
+export const runsQueue = "runs";
+export const modelQueue = "model";
+export const toolsQueue = "tools";
+
+/** Default of everything that takes a `prefix`. The braces keep all keys of one installation in one cluster slot. */
+export const defaultPrefix = "{drover}";
+
+/** BullMQ's own prefix; run records live beside it, never under it. */
+export function queuePrefix(prefix: string): string {
+  return `${prefix}:q`;
+}
+
+/** The queue of tools that ask for one of their own, or of all others. The name is escaped: BullMQ permits no `:`. */
+export function toolQueue(name: string | undefined): string {
+  return name === undefined ? toolsQueue : `${toolsQueue}-${encodeURIComponent(name)}`;
+}
+
+export function queueOf(step: Step): string {
+  return step.kind === "tool" ? toolQueue(step.queue) : modelQueue;
+}
+
+/** A job id no two steps share (invariant 2). A run id holds no `:`, which BullMQ keeps for itself. */
+export function toJobId(step: StepAddress): string {
+  return `${step.owedAt}-${step.index}-${step.runId}`;
+}
+
+/** Fields of a newer version are ignored; these three name the step. */
+export const stepDataSchema: z.ZodType<StepAddress> = z.object({
+  runId: z.string().min(1),
+  owedAt: z.int().min(0),
+  index: z.int().min(0),
+});
+
+/**
+ * The class of steps that were given no priority. Each step carries one: BullMQ would take a job without any before
+ * all others. Lower numbers go first, equal ones in the order they came; a low class waits while a higher one has work.
+ */
+export const defaultPriority = 1_000;
+const highestNumber = 2_097_151;
+
+function toPriority(priority: number | undefined): number {
+  if (priority === undefined) return defaultPriority;
+  return Math.min(Math.max(Math.trunc(priority), 1), highestNumber);
+}
+
+/**
+ * The job of a step. `now` is Redis's time, and so is the timestamp: the due time, their sum, stays right whatever the
+ * clock of this machine says.
+ */
+export function toJob(step: Step, now: number): { name: string; data: StepAddress; opts: JobsOptions } {
+  const delay = Math.max(0, (step.notBefore ?? 0) - now);
+  return {
+    name: step.kind,
+    data: { runId: step.runId, owedAt: step.owedAt, index: step.index },
+    opts: {
+      jobId: toJobId(step),
+      timestamp: Math.trunc(now),
+      ...(delay > 0 ? { delay: Math.ceil(delay) } : {}),
+      priority: toPriority(step.priority),
+      removeOnComplete: true,
+      removeOnFail: true,
+    },
+  };
+}

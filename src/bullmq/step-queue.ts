@@ -1,0 +1,172 @@
+import { Queue } from "bullmq";
+import type { Redis } from "ioredis";
+import { DroverError } from "../core/errors.ts";
+import type { Step } from "../core/owed.ts";
+import type { Clock, Logger, StepQueue } from "../ports.ts";
+import { toQueueError } from "./queue-error.ts";
+import { defaultPrefix, queueOf, queuePrefix, toJob, toJobId } from "./step-job.ts";
+
+/** Events kept per queue, about. They hold ids and markers only; nobody needs old ones. */
+export const maxEvents = 200;
+/** The longest wait that a worker's "again" may put on a step that is due; a later due time comes from a wrong clock. */
+export const maxAgainMs = 30_000;
+const openTimeoutMs = 2_000;
+const repairsAtOnce = 100;
+
+/** A step queue with its BullMQ objects; `close` ends those and leaves the given connection open. */
+export type BullStepQueue = StepQueue & { close(): Promise<void> };
+
+/**
+ * Steps as BullMQ jobs: queue `model` for model and wake steps, `tools` for tools, `tools-<name>` for tools with a queue
+ * of their own.
+ *
+ * @param connection a client that fails fast. It is shared with all queues, so that what a caller has just written on it
+ *   and the add that follows leave in one go, in this order.
+ * @param prefix default `{drover}`; queues live under `<prefix>:q`.
+ * @param clock Redis's time; due times are by it.
+ */
+export function createStepQueue(options: {
+  connection: Redis;
+  prefix?: string | undefined;
+  clock: Clock;
+  logger: Logger;
+}): BullStepQueue {
+  const { clock, logger } = options;
+  const queues = createQueueSet(options);
+
+  const add = async (steps: Step[]): Promise<void> => {
+    const now = clock.now();
+    await Promise.all(
+      [...Map.groupBy(steps, queueOf)].map(async ([name, group]) => {
+        const queue = await queues.open(name);
+        const jobs = group.map((step) => toJob(step, now));
+        const [first] = jobs;
+        if (first && jobs.length === 1) await queue.add(first.name, first.data, first.opts);
+        else await queue.addBulk(jobs);
+      }),
+    );
+  };
+
+  const repairStep = async (step: Step): Promise<number> => {
+    const queue = await queues.open(queueOf(step));
+    const id = toJobId(step);
+    const state = await queue.getJobState(id);
+    if (state === "active" || state === "waiting" || state === "prioritized") return 0;
+    if (state === "delayed") return promoteIfLate(queue, id, step, clock.now());
+    // Kept after its end, in no list though its data exists, or not there: an add alone would be swallowed or too little.
+    const removed = await queue.remove(id);
+    if (removed === 0) return 0; // locked: its worker still has it, the next sweep looks again
+    await add([step]);
+    logger.debug({ runId: step.runId, step: id, state }, "queued a step again that its queue had lost");
+    return 1;
+  };
+
+  return {
+    add: (steps) => withQueueErrors(add(steps)),
+    repair: (steps) =>
+      withQueueErrors(
+        (async () => {
+          let repaired = 0;
+          for (let at = 0; at < steps.length; at += repairsAtOnce) {
+            const counts = await Promise.all(steps.slice(at, at + repairsAtOnce).map(repairStep));
+            repaired += counts.reduce((sum, count) => sum + count, 0);
+          }
+          return repaired;
+        })(),
+      ),
+    remove: async (steps) => {
+      await Promise.allSettled(
+        steps.map(async (step) => {
+          const queue = await queues.open(queueOf(step));
+          await queue.remove(toJobId(step)); // a locked job is left to its worker, which finds it is not owed
+        }),
+      );
+    },
+    close: queues.close,
+  };
+}
+
+async function withQueueErrors<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw toQueueError(error);
+  }
+}
+
+/** Moves a delayed job to the front of the queue if its step is due and only a clock that is wrong holds it back. */
+async function promoteIfLate(queue: Queue, id: string, step: Step, now: number): Promise<number> {
+  if ((step.notBefore ?? 0) > now) return 0;
+  const client = await queue.getBackend().client;
+  const score = await client.zscore(queue.toKey("delayed"), id);
+  if (score === null) return 0;
+  const dueAt = Math.floor(Number(score) / 0x1000); // the low 12 bits keep jobs of one millisecond in order
+  if (dueAt > now && dueAt <= now + maxAgainMs) return 0;
+  const job = await queue.getJob(id);
+  if (!job) return 0;
+  try {
+    await job.promote();
+    return 1;
+  } catch (error) {
+    if ((await queue.getJobState(id)) !== "delayed") return 0; // a worker took it just now
+    throw error;
+  }
+}
+
+/** BullMQ queues by name, each made once, when it is first needed. */
+function createQueueSet(options: { connection: Redis; prefix?: string | undefined; logger: Logger }): {
+  open(name: string): Promise<Queue>;
+  close(): Promise<void>;
+} {
+  const queues = new Map<string, Promise<Queue>>();
+  let closed = false;
+
+  const make = async (name: string): Promise<Queue> => {
+    const queue = new Queue(name, {
+      connection: options.connection,
+      prefix: queuePrefix(options.prefix ?? defaultPrefix),
+      streams: { events: { maxLen: maxEvents } },
+    });
+    queue.on("error", (error: Error) => {
+      options.logger.debug({ queue: name, error: toQueueError(error).message }, "step queue trouble");
+    });
+    try {
+      await within(openTimeoutMs, queue.waitUntilReady());
+      return queue;
+    } catch (error) {
+      // A queue whose first contact failed stays broken: the next caller gets a new one.
+      queues.delete(name);
+      void queue.close().catch(() => undefined);
+      throw error;
+    }
+  };
+
+  return {
+    open(name) {
+      if (closed) return Promise.reject(new DroverError("stopped", "The step queue was closed."));
+      const known = queues.get(name);
+      if (known) return known;
+      const made = make(name);
+      queues.set(name, made);
+      return made;
+    },
+    async close() {
+      closed = true;
+      const settled = await Promise.allSettled(queues.values());
+      queues.clear();
+      await Promise.allSettled(settled.map((one) => (one.status === "fulfilled" ? one.value.close() : undefined)));
+    },
+  };
+}
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer from Redis within ${ms} ms`)), ms);
+  });
+  try {
+    return await Promise.race([work, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
