@@ -79,8 +79,8 @@ export interface RunStore {
   /** Live deltas from position `from` (0 is the first kept), in order, with the position to go on from. */
   readLive(runId: string, from: string): Promise<{ deltas: LiveDelta[]; next: string }>;
   list(filter: RunFilter): Promise<RunPage>;
-  /** Ids of runs that owe something since before `before` (epoch ms), oldest first, at most `limit`. */
-  owing(before: number, limit: number): Promise<string[]>;
+  /** Ids of runs that owe something since before `before` (epoch ms), oldest first, `limit` of them from `offset`. */
+  owing(before: number, limit: number, offset?: number): Promise<string[]>;
   /** Keeps an agent definition under its hash; once is enough. */
   putDefinition(hash: string, definition: AgentDefinition): Promise<void>;
   getDefinition(hash: string): Promise<AgentDefinition | null>;
@@ -117,6 +117,8 @@ export type Delivery = {
   step: StepAddress;
   /** How often a worker holding this step was lost. */
   lostWorkers: number;
+  /** How often this step was delivered, this time included; waits before looking again grow with it. */
+  deliveries: number;
   /** Aborts when the step's lock was lost, or at the end of a graceful stop's grace period. */
   signal: AbortSignal;
   /** When the step was queued, epoch ms; for queue wait. */
@@ -138,6 +140,8 @@ export type ModelRequest = {
   instructions: string;
   messages: Message[];
   tools: ToolSpec[];
+  /** Further fields of the request (temperature and so on), sent under their own names. */
+  request: Record<string, unknown>;
   signal: AbortSignal;
   /** Called with each piece of text as it arrives. Must not throw. */
   onText: (text: string) => void;
@@ -184,6 +188,18 @@ export type ModelOutcome = (
 export interface ModelClient {
   call(request: ModelRequest): Promise<ModelOutcome>;
 }
+
+/** A model as an agent is given it. Made by `openai(...)`, or by `scriptedModel(...)` in tests. */
+export type ModelSpec = {
+  /** The name sent to the server. */
+  readonly model: string;
+  /** Who serves it, by the names of the OpenTelemetry GenAI conventions. */
+  readonly provider: string;
+  readonly retry: RetryPolicy;
+  /** Where its requests go, for traces; undefined when that is not a network matter or not configured yet. */
+  readonly server?: { address: string; port: number } | undefined;
+  readonly client: ModelClient;
+};
 
 /** How a tool execution ended. `unknown`: it may or may not have taken effect (invariant 4). */
 export type ToolOutcome =
@@ -239,6 +255,8 @@ export interface Logger {
 /** What a span of a step tells. Emitted once, after the step's outcome was committed by this worker. */
 export type StepSpan = {
   run: Run;
+  /** The revision that made the step owed: tells attempt 1 after a retry of the run from attempt 1 before it. */
+  owedAt?: number | undefined;
   startedAt: number;
   endedAt: number;
   queueWaitMs: number;
@@ -279,7 +297,7 @@ export interface Telemetry {
   /** Runs `fn` with the step's span as the active context, so that spans of user code hang under it. */
   withStep<T>(
     run: Run,
-    step: { kind: "model" | "tool"; turn: number; attempt: number; callId?: string },
+    step: { kind: "model" | "tool"; turn: number; attempt: number; callId?: string; owedAt?: number | undefined },
     fn: () => Promise<T>,
   ): Promise<T>;
   recordStep(span: StepSpan): void;

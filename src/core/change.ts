@@ -58,7 +58,9 @@ export function settle(draft: Draft, call: OpenCall, result: Pick<ToolMessage, "
   draft.results.push({ role: "tool", callId, toolCallId, name: tool, ...result });
   const base = { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs, attempt, owedAt };
   replaceCall(draft, { ...base, state: "settled" });
-  log(draft, { type: "tool_finished", callId, tool, attempt, outcome: result.outcome });
+  // While calls are open the transcript ends with the message that made them.
+  const message = draft.run.messageCount + position - 1;
+  log(draft, { type: "tool_finished", callId, tool, attempt, outcome: result.outcome, message });
 }
 
 /** Closes the turn once every call is settled: results in call order, then waiting input, then the next model step. */

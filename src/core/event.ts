@@ -107,13 +107,28 @@ export type FeedEntry = { seq: number; at: number; turn: number } & (
     }
   | { type: "model_failed"; attempt: number; execution: string; error: RunError; nextAt: number | null }
   | { type: "tool_started"; callId: string; tool: string; attempt: number }
-  | { type: "tool_finished"; callId: string; tool: string; attempt: number; outcome: ToolMessageOutcome }
+  | {
+      type: "tool_finished";
+      callId: string;
+      tool: string;
+      attempt: number;
+      outcome: ToolMessageOutcome;
+      /** The transcript index that its result has, or will have once all calls of the turn are settled. */
+      message: number;
+    }
   | { type: "tool_failed"; callId: string; tool: string; attempt: number; error: RunError; nextAt: number }
   | { type: "tool_lost"; callId: string; tool: string; attempt: number; until: number }
   | { type: "approval_asked"; callId: string; tool: string; why: "policy" | "unknown_outcome" }
   | { type: "approved"; callId: string; tool: string; by: string }
   | { type: "denied"; callId: string; tool: string; by: string; reason: string }
-  | { type: "step_held"; callId?: string | undefined; reason: Hold["reason"]; detail: string; until: number }
+  | {
+      type: "step_held";
+      callId?: string | undefined;
+      reason: Hold["reason"];
+      detail: string;
+      count: number;
+      until: number;
+    }
   | { type: "step_crashed"; callId?: string | undefined; error: RunError; nextAt: number | null }
   | { type: "input_received"; count: number }
   | { type: "messages_appended"; messages: [number, number] }

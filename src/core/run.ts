@@ -56,7 +56,12 @@ export function addUsage(a: Usage, b: Usage): Usage {
 }
 
 /** Why a step is held back; the wait costs no worker slot. */
-export type Hold = { reason: "unknown_agent" | "unknown_tool" | "newer_record" | "backoff"; detail: string };
+export type Hold = {
+  reason: "unknown_agent" | "unknown_tool";
+  detail: string;
+  /** How many times in a row it was held; the waits grow with it. */
+  count: number;
+};
 
 /**
  * A model call that the run owes.

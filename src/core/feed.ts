@@ -1,0 +1,144 @@
+// Makes one numbered feed of a run out of what was committed and of the text that is still arriving.
+//
+// F1. Whatever a reader was given, the texts of a turn that are not superseded join to that turn's answer.
+// F2. A reader that goes on from the id of the last thing it got loses nothing and gets nothing twice, even when the
+//     live text is gone by then: the id says how much of which execution's text it has.
+
+import type { FeedEntry } from "./event.ts";
+import type { Content, Message } from "./message.ts";
+
+/** A feed entry with the content it points at. */
+export type ExpandedEntry = FeedEntry & {
+  /** Input or results that entered the transcript with this entry. */
+  content?: Message[] | undefined;
+  /** The assistant's message (`model_answered`), or the call's result (`tool_finished`). */
+  answer?: Message | undefined;
+};
+
+export type TextEvent =
+  | { type: "text"; turn: number; attempt: number; execution: string; text: string }
+  /** All text of that execution is void: its attempt failed, or its worker was lost. */
+  | { type: "text_superseded"; turn: number; attempt: number; execution: string };
+
+/** `id` goes on from here when given as `after`; `seq` is the number of the last committed entry. */
+export type RunFeedEvent = (ExpandedEntry | (TextEvent & { seq: number; at: number })) & { id: string };
+
+/** What a reader has had: a committed entry, and so many characters of one execution's text after it. */
+export type FeedPosition = { seq: number; execution?: string | undefined; length: number };
+
+/** The feed's beginning. */
+export const feedStart: FeedPosition = { seq: 0, length: 0 };
+
+export function toFeedId({ seq, execution, length }: FeedPosition): string {
+  return execution === undefined || length === 0 ? String(seq) : `${seq}.${execution}.${length}`;
+}
+
+/** Reads a position from an event's id or `seq`; null if it is neither. */
+export function fromFeedId(id: string | number): FeedPosition | null {
+  const match = /^(\d{1,15})(?:\.([A-Za-z0-9]+)\.(\d{1,15}))?$/.exec(String(id));
+  if (!match) return null;
+  const [, seq, execution, length] = match;
+  return { seq: Number(seq), execution, length: Number(length ?? 0) };
+}
+
+/** A piece of live text as it is stored. */
+export type FeedDelta = { turn: number; attempt: number; execution: string; text: string };
+
+/** Text of an execution that was given out and not yet confirmed. `known`: that text itself, unless only its length is known. */
+type OpenText = { turn: number; attempt: number; execution: string; length: number; known: string | undefined };
+
+export type FeedState = {
+  seq: number;
+  at: number;
+  /** Turns answered by what was given out. */
+  turns: number;
+  open: OpenText | undefined;
+  /** Characters of `open`'s execution that the live text repeats and the reader has already. */
+  skip: number;
+};
+
+export function startFeed(position: FeedPosition, turns: number): FeedState {
+  const { seq, execution, length } = position;
+  const open = execution === undefined ? undefined : { turn: turns + 1, attempt: 1, execution, length, known: "" };
+  return { seq, at: 0, turns, open, skip: length };
+}
+
+export type Fed = { state: FeedState; events: RunFeedEvent[] };
+
+/**
+ * Takes one piece of live text.
+ *
+ * @returns null if it belongs to a later turn than the next one: entries that lie between must be read first.
+ */
+export function feedDelta(state: FeedState, delta: FeedDelta): Fed | null {
+  const { turn, attempt, execution } = delta;
+  if (turn <= state.turns) return { state, events: [] };
+  if (turn > state.turns + 1) return null;
+  const events: RunFeedEvent[] = [];
+  let { open, skip } = state;
+  if (open && open.execution !== execution) {
+    events.push(supersede(state, open));
+    open = undefined;
+    skip = 0;
+  }
+  open ??= { turn, attempt, execution, length: 0, known: "" };
+  const fresh = delta.text.slice(skip);
+  const known = open.known === undefined ? undefined : open.known + delta.text;
+  skip = Math.max(0, skip - delta.text.length);
+  open = { ...open, turn, attempt, length: open.length + fresh.length, known };
+  if (fresh !== "") events.push(textEvent(state, open, fresh));
+  return { state: { ...state, open, skip }, events };
+}
+
+/** Takes one committed entry, after all live text that was published before it. */
+export function feedEntry(state: FeedState, entry: ExpandedEntry, textOf: (content: Content | null) => string): Fed {
+  const events: RunFeedEvent[] = [];
+  let { open } = state;
+  let { turns } = state;
+  if (entry.type === "model_answered") {
+    const text = entry.answer?.role === "assistant" ? textOf(entry.answer.content) : "";
+    const { turn, attempt, execution } = entry;
+    if (open && open.execution !== execution) {
+      events.push(supersede(state, open));
+      open = undefined;
+    }
+    const rest = restOf(text, open, state.skip);
+    if (rest !== "") {
+      const length = (open?.length ?? 0) + rest.length;
+      events.push(textEvent(state, { turn, attempt, execution, length, known: undefined }, rest));
+    }
+    open = undefined;
+    turns = entry.turn;
+  } else if (open && isVoid(entry, open)) {
+    events.push(supersede(state, open));
+    open = undefined;
+  }
+  const next = { seq: entry.seq, at: entry.at, turns, open, skip: open ? state.skip : 0 };
+  const position = { seq: entry.seq, execution: open?.execution, length: open?.length ?? 0 };
+  events.push({ ...entry, id: toFeedId(position) });
+  return { state: next, events };
+}
+
+/** What of an answer's text was not given out yet. Text that was not the answer's beginning is left as it was seen. */
+function restOf(text: string, open: OpenText | undefined, skip: number): string {
+  if (!open) return text;
+  const complete = open.known !== undefined && skip === 0;
+  if (complete && !text.startsWith(open.known ?? "")) return "";
+  return text.slice(open.length);
+}
+
+function isVoid(entry: ExpandedEntry, open: OpenText): boolean {
+  if (entry.type === "model_failed") return entry.execution === open.execution;
+  return entry.type === "run_ended" || (entry.type === "step_crashed" && entry.callId === undefined);
+}
+
+function textEvent(state: FeedState, open: OpenText, text: string): RunFeedEvent {
+  const { turn, attempt, execution, length } = open;
+  const { seq, at } = state;
+  return { type: "text", id: toFeedId({ seq, execution, length }), seq, at, turn, attempt, execution, text };
+}
+
+function supersede(state: FeedState, { turn, attempt, execution }: OpenText): RunFeedEvent {
+  const { seq, at } = state;
+  return { type: "text_superseded", id: toFeedId({ seq, length: 0 }), seq, at, turn, attempt, execution };
+}

@@ -1,0 +1,107 @@
+import type { Change } from "../core/change.ts";
+import type { RunEvent } from "../core/event.ts";
+import { noLongerOwed, owed, type Step } from "../core/owed.ts";
+import type { Run } from "../core/run.ts";
+import { transition } from "../core/transition.ts";
+import type { Clock, Ids, RunStore, StepQueue } from "../ports.ts";
+
+export type AdvanceResult = {
+  /** The head as this process knows it now; null if the run is gone. */
+  run: Run | null;
+  /** What was committed by this call; null if the event did not apply. */
+  change: Change | null;
+};
+
+export type AdvanceOptions = {
+  /** A head loaded earlier; saves a read. A stale one is found out by the commit. */
+  head?: Run | undefined;
+  /**
+   * Sends the commit and the steps it makes owed together, without waiting for the commit's reply. Only inside a step:
+   * if the commit is lost the step is delivered again, and a job that is ahead of its record waits for it.
+   */
+  pipeline?: boolean | undefined;
+};
+
+/** The one way to change a run (invariant 1). */
+export type Advance = (runId: string, event: RunEvent, options?: AdvanceOptions) => Promise<AdvanceResult>;
+
+type Deps = { store: RunStore; queue: StepQueue; clock: Clock; ids: Ids };
+
+/**
+ * Loads the head, applies the transition, commits by compare-and-set and queues what became owed; on a conflict applies
+ * the event again to the head that the commit returned. Commits of one run queue up within this process.
+ */
+export function createAdvance({ store, queue, clock, ids }: Deps): Advance {
+  const latest = new Map<string, Promise<Run | null>>();
+
+  async function attempt(runId: string, event: RunEvent, head: Run, pipeline: boolean): Promise<AdvanceResult | Run> {
+    const change = transition(head, event, { at: clock.now(), token: ids.token() });
+    if (!change) return { run: head, change: null };
+    const committing = store.commit(change);
+    const steps = newlyOwed(change);
+    const [result] = await Promise.all([committing, pipeline && steps.length > 0 ? queue.add(steps) : undefined]);
+    if (!result.committed) return result.run ?? { run: null, change: null };
+    if (!pipeline && steps.length > 0) await queue.add(steps);
+    const obsolete = noLongerOwed(change.previous, change.run).filter((step) => mayBeQueued(step, event));
+    if (obsolete.length > 0) await queue.remove(obsolete);
+    return { run: change.run, change };
+  }
+
+  async function run(
+    runId: string,
+    event: RunEvent,
+    options: AdvanceOptions,
+    known: Run | null,
+  ): Promise<AdvanceResult> {
+    let head = newer(options.head ?? null, known);
+    let fresh = head === null;
+    head ??= await store.load(runId);
+    while (head) {
+      const result = await attempt(runId, event, head, options.pipeline ?? false);
+      if ("revision" in result) {
+        head = result;
+        fresh = true;
+      } else if (result.change || result.run === null || fresh) return result;
+      else {
+        // The event does not apply to a head that may be stale: look once more before saying so.
+        head = await store.load(runId);
+        fresh = true;
+      }
+    }
+    return { run: null, change: null };
+  }
+
+  return async (runId, event, options = {}) => {
+    const before = latest.get(runId) ?? Promise.resolve(null);
+    const done = before.then((known) => run(runId, event, options, known));
+    const settled = done.then(
+      (result) => result.run,
+      () => null,
+    );
+    latest.set(runId, settled);
+    try {
+      return await done;
+    } finally {
+      if (latest.get(runId) === settled) latest.delete(runId);
+    }
+  };
+}
+
+function newer(a: Run | null, b: Run | null): Run | null {
+  if (!a || !b) return a ?? b;
+  return a.revision >= b.revision ? a : b;
+}
+
+/** Steps that this change made owed: those named by its own revision. All others were queued by earlier commits. */
+function newlyOwed(change: Change): Step[] {
+  return owed(change.run).filter((step) => step.owedAt === change.run.revision);
+}
+
+/**
+ * The step that reports an event is being executed and ends by itself. What else is not owed any more may sit in a
+ * queue, perhaps delayed for long, and is taken back.
+ */
+function mayBeQueued(step: Step, event: RunEvent): boolean {
+  if ("step" in event) return !(event.step.owedAt === step.owedAt && event.step.index === step.index);
+  return !(event.type === "time_came" && step.kind === "wake");
+}

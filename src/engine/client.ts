@@ -1,0 +1,166 @@
+import { createHash } from "node:crypto";
+import type { Limits } from "../core/agent.ts";
+import { DroverError } from "../core/errors.ts";
+import type { FeedEntry, RunEvent } from "../core/event.ts";
+import { type InputMessage, toInputMessages } from "../core/message.ts";
+import { owed } from "../core/owed.ts";
+import { makeRejectedRun, makeRun, type Run, runIdSchema, type StartPayload, startPayloadSchema } from "../core/run.ts";
+import type { Clock, Ids, RunFilter, RunPage, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
+import type { Advance } from "./advance.ts";
+import { recordEnd } from "./step.ts";
+
+export type ClientDeps = {
+  store: RunStore;
+  queue: StepQueue;
+  signals: Signals;
+  clock: Clock;
+  ids: Ids;
+  telemetry: Telemetry;
+  advance: Advance;
+  /** Largest start payload, in bytes of its JSON; default 1 MiB. */
+  payloadLimitBytes: number;
+};
+
+export type StartOptions = {
+  /** Default: a new one. Starting the same id again gives the same run. */
+  runId?: string | undefined;
+  session?: string | undefined;
+  metadata?: Record<string, unknown> | undefined;
+  limits?: Limits | undefined;
+  /** Lower goes first; 1 to 2,097,152. Default: by age. */
+  priority?: number | undefined;
+  /** The first step is owed only after this, in ms. */
+  delayMs?: number | undefined;
+  /** W3C trace context of the request that causes the run; default: the active span. */
+  traceparent?: string | undefined;
+};
+
+/** What applications, the CLI and HTTP do with runs. Every command is one event through `advance`. */
+export type Client = {
+  /** Writes the record, then queues its first step. @throws DroverError "invalid" "too_large" "conflict" */
+  start(agent: string, input: string | InputMessage[], options?: StartOptions): Promise<Run>;
+  /** Takes what a producer put on the `runs` queue. @throws DroverError "conflict" */
+  accept(runId: string, payload: StartPayload): Promise<Run>;
+  /** Keeps a record of input that could not become a run, unless a run holds its id. */
+  reject(rejected: { runId: string; agent: string | undefined; reason: string }): Promise<void>;
+  /** @throws DroverError "not_found" */
+  load(runId: string): Promise<Run>;
+  list(filter: RunFilter): Promise<RunPage>;
+  /** Applies an event from outside the run's steps and announces it. False if it did not apply. */
+  command(runId: string, event: RunEvent): Promise<{ run: Run; applied: boolean }>;
+};
+
+export function createClient(deps: ClientDeps): Client {
+  const { store, queue, signals, clock, ids, telemetry, advance } = deps;
+
+  async function create(runId: string, payload: StartPayload, options: StartOptions = {}): Promise<Run> {
+    const messages = toInputMessages(payload.input);
+    const run = makeRun({
+      ...payload,
+      runId,
+      messages,
+      inputHash: hashInput(payload),
+      priority: options.priority,
+      delayMs: options.delayMs,
+      trace: telemetry.startTrace(runId, payload.traceparent),
+      at: clock.now(),
+      token: ids.token(),
+    });
+    const entry: FeedEntry = {
+      type: "run_created",
+      seq: 1,
+      at: run.createdAt,
+      turn: 0,
+      messages: [0, messages.length],
+    };
+    const result = await store.create(run, messages, [entry]);
+    // A try whose reply was lost finds its own record.
+    const existing = result.created || result.run.token === run.token ? undefined : result.run;
+    if (existing && existing.inputHash !== run.inputHash) {
+      throw new DroverError(
+        "conflict",
+        `Run "${runId}" exists already with another agent or input. Choose another runId, or start it with the same input.`,
+      );
+    }
+    if (!existing) telemetry.recordStart(run);
+    // Repeated for a run that exists: whoever wrote it may have ended before queueing its step.
+    await queue.add(owed(existing ?? run));
+    return existing ?? run;
+  }
+
+  return {
+    async start(agent, input, options = {}) {
+      const { runId = ids.runId(), priority, delayMs, ...rest } = options;
+      const payload = parsePayload({ agent, input, ...defined(rest) }, deps.payloadLimitBytes);
+      const id = runIdSchema.safeParse(runId);
+      if (!id.success)
+        throw new DroverError("invalid", `runId: ${id.error.issues[0]?.message}; got ${JSON.stringify(runId)}`);
+      return create(id.data, payload, { priority, delayMs });
+    },
+
+    accept: (runId, payload) => create(runId, payload),
+
+    async reject({ runId, agent, reason }) {
+      const trace = telemetry.startTrace(runId);
+      const run = makeRejectedRun({ runId, agent: agent ?? "", reason, trace, at: clock.now(), token: ids.token() });
+      const error = { code: "rejected", message: reason };
+      await store.create(run, [], [{ type: "run_rejected", seq: 1, at: run.createdAt, turn: 0, error }]);
+    },
+
+    async load(runId) {
+      const run = await store.load(runId);
+      if (!run) throw unknownRun(runId);
+      return run;
+    },
+
+    list: (filter) => store.list(filter),
+
+    async command(runId, event) {
+      const { run, change } = await advance(runId, event);
+      if (!run) throw unknownRun(runId);
+      if (change) {
+        await signals.announce(runId);
+        recordEnd(deps, change.previous, change.run);
+      }
+      return { run, applied: change !== null };
+    },
+  };
+}
+
+export function unknownRun(runId: string): DroverError {
+  return new DroverError("not_found", `No run has the id "${runId}". "drover list" shows the ones there are.`);
+}
+
+function defined<T extends object>(value: T): Partial<T> {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Partial<T>;
+}
+
+function parsePayload(value: unknown, limitBytes: number): StartPayload {
+  const parsed = startPayloadSchema.safeParse(value);
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map((issue) => `${issue.path.join(".") || "input"}: ${issue.message}`);
+    throw new DroverError("invalid", `The run was not started: ${problems.join("; ")}.`);
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(parsed.data));
+  if (bytes > limitBytes) {
+    throw new DroverError(
+      "too_large",
+      `The run was not started: its input is ${bytes} bytes, the limit is ${limitBytes}. Put large content where a tool can read it, or raise DROVER_PAYLOAD_LIMIT.`,
+    );
+  }
+  return parsed.data;
+}
+
+/** What makes two starts the same: agent, input and session, whatever the order of keys. */
+function hashInput({ agent, input, session }: StartPayload): string {
+  return createHash("sha256").update(canonical({ agent, input, session })).digest("base64url");
+}
+
+/** JSON with sorted keys. */
+export function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    inner && typeof inner === "object" && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}

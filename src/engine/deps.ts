@@ -1,0 +1,14 @@
+import type { AgentRegistry, Clock, Ids, Logger, RunStore, StepQueue, Telemetry } from "../ports.ts";
+import type { Advance } from "./advance.ts";
+
+/** What every step needs. Wired once by the composition root. */
+export type EngineDeps = {
+  store: RunStore;
+  queue: StepQueue;
+  clock: Clock;
+  ids: Ids;
+  agents: AgentRegistry;
+  telemetry: Telemetry;
+  logger: Logger;
+  advance: Advance;
+};

@@ -1,0 +1,162 @@
+import { DroverError } from "../core/errors.ts";
+import type { FeedEntry } from "../core/event.ts";
+import {
+  type ExpandedEntry,
+  type FeedPosition,
+  type FeedState,
+  feedDelta,
+  feedEntry,
+  fromFeedId,
+  type RunFeedEvent,
+  startFeed,
+} from "../core/feed.ts";
+import { textOf } from "../core/message.ts";
+import { isEnded } from "../core/run.ts";
+import type { LiveDelta, RunStore, Signals } from "../ports.ts";
+
+const pageSize = 200;
+/** Looked at this often even if no signal came: signals are best effort. */
+const lookEveryMs = 1_000;
+
+export type FollowOptions = {
+  /** Goes on after the event with this `id` or `seq`; default: from the beginning. */
+  after?: string | number | undefined;
+  signal?: AbortSignal | undefined;
+};
+
+type Deps = { store: RunStore; signals: Signals };
+
+/**
+ * A run's feed, from any point, during and after the run: ends with the event that ended it.
+ *
+ * @throws DroverError "invalid" for an `after` that is no event's id, "not_found" for an unknown run.
+ */
+export async function* follow(deps: Deps, runId: string, options: FollowOptions = {}): AsyncGenerator<RunFeedEvent> {
+  const { store, signals } = deps;
+  const position = fromFeedId(options.after ?? 0);
+  if (!position) {
+    throw new DroverError("invalid", `after: expected the id or seq of an event, got ${JSON.stringify(options.after)}`);
+  }
+  const bell = createBell(options.signal);
+  const unsubscribe = await signals.onRun(runId, bell.ring);
+  try {
+    const reader = await createReader(store, runId, position);
+    while (!options.signal?.aborted) {
+      const { events, ended } = await reader.read();
+      yield* events;
+      if (ended) return;
+      if (events.length === 0) await bell.wait(lookEveryMs);
+    }
+  } finally {
+    await unsubscribe();
+  }
+}
+
+/** Remembers a ring that came while nobody waited. */
+function createBell(signal: AbortSignal | undefined): { ring: () => void; wait: (ms: number) => Promise<void> } {
+  let rung = false;
+  let wake: (() => void) | undefined;
+  const ring = (): void => {
+    rung = true;
+    wake?.();
+  };
+  signal?.addEventListener("abort", ring, { once: true });
+  return {
+    ring,
+    wait: async (ms) => {
+      if (!rung) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, ms);
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+      }
+      rung = false;
+      wake = undefined;
+    },
+  };
+}
+
+type Reader = { read(): Promise<{ events: RunFeedEvent[]; ended: boolean }> };
+
+async function createReader(store: RunStore, runId: string, position: FeedPosition): Promise<Reader> {
+  let { state, ended } = await startState(store, runId, position);
+  let live = "0";
+  let held: LiveDelta[] = [];
+
+  /** Gives out live text up to the next turn; text of later turns waits until the entries before it were read. */
+  async function drain(): Promise<RunFeedEvent[]> {
+    const events: RunFeedEvent[] = [];
+    for (;;) {
+      const page = held.length > 0 ? { deltas: [], next: live } : await store.readLive(runId, live);
+      const deltas = [...held, ...page.deltas];
+      live = page.next;
+      held = [];
+      for (const [index, delta] of deltas.entries()) {
+        const fed = feedDelta(state, delta);
+        if (!fed) {
+          held = deltas.slice(index);
+          return events;
+        }
+        state = fed.state;
+        events.push(...fed.events);
+      }
+      if (deltas.length === 0) return events;
+    }
+  }
+
+  async function read(): Promise<{ events: RunFeedEvent[]; ended: boolean }> {
+    const entries = await store.readFeed(runId, state.seq, pageSize);
+    if (entries.length === 0) return { events: await drain(), ended };
+    const events: RunFeedEvent[] = [];
+    for (const entry of await expand(store, runId, entries)) {
+      // Text was published before the commit of its answer.
+      if (entry.type === "model_answered" || entry.type === "model_failed") events.push(...(await drain()));
+      const fed = feedEntry(state, entry, textOf);
+      state = fed.state;
+      events.push(...fed.events);
+      ended = entry.type === "run_ended" || entry.type === "run_rejected" || (ended && entry.type === "usage_reported");
+    }
+    return { events, ended: ended && entries.length < pageSize };
+  }
+
+  return { read };
+}
+
+type Start = { state: FeedState; ended: boolean };
+
+async function startState(store: RunStore, runId: string, position: FeedPosition): Promise<Start> {
+  const run = await store.load(runId);
+  if (!run) throw new DroverError("not_found", `No run has the id "${runId}". "drover list" shows the ones there are.`);
+  const [next] = await store.readFeed(runId, position.seq, 1);
+  if (!next) return { state: startFeed(position, run.turns), ended: isEnded(run) };
+  return { state: startFeed(position, next.type === "model_answered" ? next.turn - 1 : next.turn), ended: false };
+}
+
+/** Puts the content in that entries point at; the feed itself repeats none. */
+async function expand(store: RunStore, runId: string, entries: FeedEntry[]): Promise<ExpandedEntry[]> {
+  return Promise.all(entries.map((entry) => expandOne(store, runId, entry)));
+}
+
+async function expandOne(store: RunStore, runId: string, entry: FeedEntry): Promise<ExpandedEntry> {
+  switch (entry.type) {
+    case "run_created":
+    case "messages_appended":
+      return { ...entry, content: await store.readMessages(runId, ...entry.messages) };
+    case "model_answered": {
+      const [answer] = await store.readMessages(runId, entry.message, entry.message + 1);
+      return { ...entry, answer };
+    }
+    case "tool_finished": {
+      const [settled] = await store.readMessages(runId, entry.message, entry.message + 1);
+      if (settled) return { ...entry, answer: settled };
+      // It waits for the other calls of its turn, or has just been moved.
+      const early = (await store.readResults(runId))[entry.callId];
+      return { ...entry, answer: early ?? (await store.readMessages(runId, entry.message, entry.message + 1))[0] };
+    }
+    default:
+      return entry;
+  }
+}

@@ -1,0 +1,166 @@
+import type { Manifest, PlannedCall, RunEvent } from "../core/event.ts";
+import { effectiveLimits, reachedLimit } from "../core/limits.ts";
+import type { Message } from "../core/message.ts";
+import { interpretReply, usedToolCallIds } from "../core/reply.ts";
+import { nextAttemptAt } from "../core/retry.ts";
+import { noUsage, type Run, type Usage } from "../core/run.ts";
+import type { AgentCode, ModelFailure, ModelOutcome, StepOutcome } from "../ports.ts";
+import { holdStep } from "./hold.ts";
+import { createLiveText } from "./live-text.ts";
+import { abortAtDeadline, afterAbort, afterReport, type RunStepDeps, type StepContext, spanTimes } from "./step.ts";
+
+/** One model call and what it makes of the run: an answer, another attempt, or the end. */
+export async function performModel(
+  deps: RunStepDeps,
+  run: Run,
+  messages: Message[],
+  context: StepContext,
+): Promise<StepOutcome> {
+  const { step } = context;
+  const agent = deps.agents.get(run.agent);
+  if (!agent) {
+    const detail = `No worker here knows the agent "${run.agent}". Start a worker with it; the run goes on by itself.`;
+    return holdStep(deps, run, step, { reason: "unknown_agent", detail });
+  }
+  const limits = effectiveLimits(agent.limits, run);
+  const limit = reachedLimit(run, limits, deps.clock.now());
+  if (limit) {
+    const event: RunEvent = { type: "limit_reached", step, ...limit };
+    return afterReport(deps, run, await deps.advance(run.runId, event, { head: run, pipeline: true }));
+  }
+  if (run.agentHash !== agent.hash) await deps.store.putDefinition(agent.hash, agent.definition);
+  const began = begin(deps, run, agent, limits.deadlineMs);
+  const execution = deps.ids.token();
+  const calledAt = deps.clock.now();
+  const outcome = await callModel(deps, run, agent, { messages, context, execution });
+  const answeredAt = deps.clock.now();
+  await began;
+  const aborted = context.active.aborted();
+  if (outcome.type === "failure" && outcome.failure.class === "aborted" && aborted) {
+    // Tokens already spent are counted, whoever goes on with the run.
+    await reportUsage(deps, run.runId, execution, outcome.usage);
+    return afterAbort(deps, run, aborted);
+  }
+  const event = toEvent(deps, run, agent, { messages, context, execution, outcome });
+  const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
+  if (!result.change) await reportUsage(deps, run.runId, execution, outcome.usage);
+  else {
+    deps.telemetry.recordStep({
+      kind: "model",
+      run: result.change.run,
+      turn: run.turns + 1,
+      attempt: run.model?.attempt ?? 1,
+      execution,
+      definition: agent.definition,
+      server: agent.server,
+      outcome,
+      request: { messages, instructions: agent.definition.instructions },
+      ...(event.type === "model_failed" ? { errorType: event.error.code } : {}),
+      ...spanTimes(context, { calledAt, answeredAt, endedAt: deps.clock.now() }),
+    });
+  }
+  return afterReport(deps, run, result);
+}
+
+/** The first step of a run says that it began, while the model is being called. */
+async function begin(deps: RunStepDeps, run: Run, agent: AgentCode, deadlineMs: number | undefined): Promise<void> {
+  if (run.startedAt !== undefined) return;
+  const event: RunEvent = { type: "run_began", agentHash: agent.hash, deadlineMs };
+  await deps.advance(run.runId, event, { head: run });
+}
+
+type Attempt = { messages: Message[]; context: StepContext; execution: string };
+
+async function callModel(deps: RunStepDeps, run: Run, agent: AgentCode, attempt: Attempt): Promise<ModelOutcome> {
+  const { messages, context, execution } = attempt;
+  const turn = run.turns + 1;
+  const attemptNumber = run.model?.attempt ?? 1;
+  const live = createLiveText({ ...deps, runId: run.runId, place: { turn, attempt: attemptNumber, execution } });
+  const stopTimer = abortAtDeadline(deps, run, context.active);
+  try {
+    return await deps.telemetry.withStep(run, { kind: "model", turn, attempt: attemptNumber }, () =>
+      agent.model.call({
+        runId: run.runId,
+        turn,
+        attempt: attemptNumber,
+        instructions: agent.definition.instructions,
+        messages,
+        tools: agent.definition.tools,
+        request: agent.definition.request,
+        signal: context.active.signal,
+        onText: live.push,
+      }),
+    );
+  } finally {
+    stopTimer();
+    await live.flush();
+  }
+}
+
+async function reportUsage(deps: RunStepDeps, runId: string, execution: string, usage: Usage): Promise<void> {
+  if (usage.inputTokens + usage.outputTokens === 0) return;
+  await deps.advance(runId, { type: "usage_reported", execution, usage });
+}
+
+function toEvent(
+  deps: RunStepDeps,
+  run: Run,
+  agent: AgentCode,
+  { messages, context, execution, outcome }: Attempt & { outcome: ModelOutcome },
+): Extract<RunEvent, { type: "model_answered" | "model_failed" }> {
+  const { step } = context;
+  if (outcome.type === "failure")
+    return failed(deps, run, agent, { step, execution, failure: outcome.failure, usage: outcome.usage });
+  const answer = interpretReply({
+    reply: outcome.reply,
+    finishReason: outcome.finishReason,
+    turn: run.turns + 1,
+    tools: agent.definition.tools.map((tool) => tool.name),
+    usedIds: usedToolCallIds(messages),
+    seed: run.runId,
+  });
+  if (answer.type === "failed") {
+    return failed(deps, run, agent, { step, execution, failure: answer, usage: outcome.usage });
+  }
+  const manifest: Manifest = {
+    agentHash: agent.hash,
+    messages: [[0, messages.length]],
+    tools: agent.definition.tools.map((tool) => tool.name),
+    dropped: outcome.dropped,
+  };
+  const calls: PlannedCall[] = answer.toolCalls.map((call) => {
+    const problem = answer.problems[call.callId];
+    return { call, plan: problem ? { type: "settle", content: problem } : agent.tools.plan(call) };
+  });
+  const { content, refusal, extra } = answer;
+  return {
+    type: "model_answered",
+    step,
+    execution,
+    message: { role: "assistant", content, ...(refusal ? { refusal } : {}), ...(extra ? { extra } : {}) },
+    calls,
+    usage: outcome.usage,
+    finishReason: outcome.finishReason,
+    model: outcome.model,
+    responseId: outcome.responseId,
+    manifest,
+  };
+}
+
+function failed(
+  deps: RunStepDeps,
+  run: Run,
+  agent: AgentCode,
+  what: { step: StepContext["step"]; execution: string; failure: ModelFailure; usage: Usage | undefined },
+): Extract<RunEvent, { type: "model_failed" }> {
+  const { step, execution, failure, usage } = what;
+  const attempt = run.model?.attempt ?? 1;
+  const at = deps.clock.now();
+  const { retryAfterMs } = failure;
+  const nextAt =
+    failure.class === "transient"
+      ? nextAttemptAt(agent.modelRetry, { attempt, retryAfterMs, at, jitter: deps.ids.random() })
+      : null;
+  const error = { code: failure.code, message: failure.message };
+  return { type: "model_failed", step, execution, error, usage: usage ?? noUsage, nextAt };
+}

@@ -1,0 +1,149 @@
+import { DroverError, toError } from "../core/errors.ts";
+import type { Message } from "../core/message.ts";
+import { isSameStep, modelIndex, owed, type Step, wakeIndex } from "../core/owed.ts";
+import { backoffMs } from "../core/retry.ts";
+import { isEnded, type Run } from "../core/run.ts";
+import type { Delivery, StepOutcome } from "../ports.ts";
+import { type ActiveStep, type ActiveSteps, StepAborted } from "./active-steps.ts";
+import { performModel } from "./model-step.ts";
+import { done, handedBack, type RunStepDeps, recordEnd, type StepContext } from "./step.ts";
+import { performTool } from "./tool-step.ts";
+
+/** A step that lost this many workers runs alone in a child process (invariant 8). */
+export const isolateAfter = 3;
+/** Begun alone this often without an outcome, it is poison even if nobody saw its child die. */
+const isolatedStartsAllowed = 3;
+/** A step that meets a bug of ours this often ends its run. */
+const crashesAllowed = 5;
+
+/**
+ * Executes one step: load, perform, commit, queue what comes next. A step that is not owed queues what is and ends, so
+ * delivering any step again is always safe and is the repair (invariant 2). Never rejects.
+ */
+export function createRunStep(deps: RunStepDeps): (delivery: Delivery) => Promise<StepOutcome> {
+  return async (delivery) => {
+    const active = deps.active.begin(delivery);
+    try {
+      return await runStep(deps, delivery, active);
+    } catch (thrown) {
+      return await crashed(deps, delivery, active, thrown);
+    } finally {
+      active.end();
+    }
+  };
+}
+
+async function runStep(deps: RunStepDeps, delivery: Delivery, active: ActiveStep): Promise<StepOutcome> {
+  const { clock } = deps;
+  const { runId, owedAt, index } = delivery.step;
+  const beganAt = clock.now();
+  const loaded = await load(deps, delivery);
+  if (!loaded) {
+    deps.logger.warn({ runId }, "a step was delivered for a run that does not exist; it was dropped");
+    return done;
+  }
+  const { run } = loaded;
+  const step = owed(run).find((other) => isSameStep(other, { owedAt, index }));
+  if (!step) {
+    // The record is older than the step: it will catch up, by a redelivery or after a failover.
+    if (run.revision < owedAt && !isEnded(run)) return again(delivery, "the record is behind this step");
+    await deps.queue.add(owed(run));
+    return done;
+  }
+  const early = (step.notBefore ?? 0) - clock.now();
+  if (early > 0) return { type: "again", delayMs: early, why: "not due yet by Redis's clock" };
+  const context: StepContext = { delivery, active, step, beganAt, loadedAt: clock.now() };
+  if (step.kind === "wake") return wake(deps, run, context);
+  if (deps.isolate && delivery.lostWorkers >= isolateAfter) return isolated(deps, run, context);
+  if (loaded.messages) return performModel(deps, run, loaded.messages, context);
+  return performTool(deps, run, loaded.last, context);
+}
+
+type Loaded = { run: Run; messages?: Message[]; last?: Message | undefined };
+
+/** Reads no more than this kind of step needs, in one round trip. */
+function load({ store }: RunStepDeps, { step }: Delivery): Promise<Loaded | null> {
+  if (step.index === modelIndex) return store.loadWithMessages(step.runId);
+  if (step.index === wakeIndex) return store.load(step.runId).then((run) => run && { run });
+  return store.loadWithLastMessage(step.runId);
+}
+
+async function wake(deps: RunStepDeps, run: Run, { step }: StepContext): Promise<StepOutcome> {
+  const { change, run: head } = await deps.advance(step.runId, { type: "time_came" }, { head: run, pipeline: true });
+  if (change) recordEnd(deps, run, change.run);
+  else if (head) await deps.queue.add(owed(head));
+  return done;
+}
+
+/** Begins a step alone, having said so in the record. Its child commits what it does; here only its death is seen. */
+async function isolated(deps: RunStepDeps, run: Run, context: StepContext): Promise<StepOutcome> {
+  const { step, delivery } = context;
+  const target = step.kind === "model" ? run.model : run.calls.find((call) => call.callId === step.callId);
+  const starts = target?.isolatedStarts ?? 0;
+  if (starts >= isolatedStartsAllowed) {
+    return poisoned(deps, run, step, `it was begun alone ${starts} times and never reported back`);
+  }
+  await deps.advance(run.runId, { type: "step_isolated", step }, { head: run });
+  deps.logger.warn(
+    { runId: run.runId, step: step.kind, lostWorkers: delivery.lostWorkers },
+    "step runs alone: it lost its worker too often",
+  );
+  const result = await deps.isolate?.(delivery);
+  return result?.died ? poisoned(deps, run, step, `it ended the process it ran in (${result.how})`) : done;
+}
+
+async function poisoned(deps: RunStepDeps, run: Run, step: Step, how: string): Promise<StepOutcome> {
+  const what = step.kind === "tool" ? `The tool of ${step.callId}` : "A model step";
+  const error = { code: "poison", message: `${what} was stopped: ${how}. Fix its cause, then retry the run.` };
+  const { change } = await deps.advance(run.runId, { type: "step_crashed", step, error, poison: true, nextAt: null });
+  if (change) recordEnd(deps, run, change.run);
+  return done;
+}
+
+/** Trouble with Redis delays the step without limit; a bug of ours is committed and tried again a few times. */
+async function crashed(
+  deps: RunStepDeps,
+  delivery: Delivery,
+  active: ActiveStep,
+  thrown: unknown,
+): Promise<StepOutcome> {
+  const { runId } = delivery.step;
+  if (thrown instanceof StepAborted || active.aborted() === "handed_back") {
+    return handedBack;
+  }
+  const error = toError(thrown);
+  if (error instanceof DroverError) return again(delivery, error.message);
+  deps.logger.error({ runId, error: error.message, stack: error.stack }, "a step met an error in Drover itself");
+  try {
+    const run = await deps.store.load(runId);
+    if (!run) return done;
+    const crashes = crashesOf(run, delivery);
+    const nextAt =
+      crashes + 1 >= crashesAllowed ? null : deps.clock.now() + backoffMs(1_000, crashes + 1, deps.ids.random());
+    const message = `Drover failed on this step: ${error.message}`;
+    const event = {
+      type: "step_crashed" as const,
+      step: delivery.step,
+      error: { code: "bug", message },
+      poison: false,
+      nextAt,
+    };
+    const { change } = await deps.advance(runId, event, { head: run });
+    if (change) recordEnd(deps, run, change.run);
+    // A call that had started keeps its step: the next delivery finds it lost.
+    const kept = change && owed(change.run).some((other) => isSameStep(other, delivery.step));
+    return kept ? again(delivery, "the step met an error") : done;
+  } catch {
+    return again(delivery, "the crash could not be recorded");
+  }
+}
+
+function crashesOf(run: Run, { step }: Delivery): number {
+  if (run.model && step.index === modelIndex) return run.model.crashes ?? 0;
+  return run.calls.find((call) => call.position === step.index && call.owedAt === step.owedAt)?.crashes ?? 0;
+}
+
+/** Looks again later, with growing waits. */
+function again(delivery: Delivery, why: string): StepOutcome {
+  return { type: "again", delayMs: Math.min(100 * 2 ** Math.min(delivery.deliveries, 10), 15_000), why };
+}

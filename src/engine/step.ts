@@ -1,0 +1,72 @@
+import { owed, type Step } from "../core/owed.ts";
+import { isEnded, type Run } from "../core/run.ts";
+import type { Delivery, StepOutcome } from "../ports.ts";
+import type { ActiveStep, ActiveSteps } from "./active-steps.ts";
+import type { AdvanceResult } from "./advance.ts";
+import type { EngineDeps } from "./deps.ts";
+
+/** Runs a step alone in a child process. `died`: the child ended by itself before the step did. */
+export type Isolate = (delivery: Delivery) => Promise<{ died: false } | { died: true; how: string }>;
+
+export type RunStepDeps = EngineDeps & { active: ActiveSteps; isolate?: Isolate | undefined };
+
+/** A step at work: what it was given, what it found, and when it began to look, in epoch ms. */
+export type StepContext = { delivery: Delivery; active: ActiveStep; step: Step; beganAt: number; loadedAt: number };
+
+export const done: StepOutcome = { type: "done" };
+export const handedBack: StepOutcome = { type: "again", delayMs: 0, why: "handed back" };
+
+/** Emits the root span if this change ended the run. */
+export function recordEnd(deps: Pick<EngineDeps, "telemetry">, before: Run, after: Run): void {
+  if (!isEnded(before) && isEnded(after)) deps.telemetry.recordEnd(after);
+}
+
+/** The outcome of a step whose event was reported: if it came too late, what is owed is queued. */
+export async function afterReport(
+  deps: Pick<EngineDeps, "telemetry" | "queue">,
+  before: Run,
+  result: AdvanceResult,
+): Promise<StepOutcome> {
+  if (result.change) recordEnd(deps, before, result.change.run);
+  else if (result.run) await deps.queue.add(owed(result.run));
+  return done;
+}
+
+/** Longest delay a timer takes; a deadline further away is met by a later step. */
+const longestTimerMs = 2 ** 31 - 1;
+
+/** Aborts the step when the run's deadline comes. Returns the way to stop waiting for it. */
+export function abortAtDeadline(deps: Pick<EngineDeps, "clock">, run: Run, active: ActiveStep): () => void {
+  if (run.deadlineAt === undefined) return () => {};
+  const inMs = run.deadlineAt - deps.clock.now();
+  if (inMs > longestTimerMs) return () => {};
+  const timer = setTimeout(() => active.abort("deadline"), Math.max(inMs, 0));
+  return () => clearTimeout(timer);
+}
+
+/** What becomes of a step whose work was aborted: an open outcome is left to whoever goes on with the run. */
+export async function afterAbort(
+  deps: EngineDeps,
+  run: Run,
+  why: NonNullable<ReturnType<ActiveStep["aborted"]>>,
+): Promise<StepOutcome> {
+  if (why === "handed_back") return handedBack;
+  if (why === "not_owed") return done;
+  return afterReport(deps, run, await deps.advance(run.runId, { type: "time_came" }));
+}
+
+/** Turn, attempt and the rest that every span of a step tells of its time. */
+export function spanTimes(
+  context: StepContext,
+  times: { calledAt: number; answeredAt: number; endedAt: number },
+): { startedAt: number; endedAt: number; queueWaitMs: number; loadMs: number; performMs: number; commitMs: number } {
+  const { beganAt, loadedAt, delivery, step } = context;
+  return {
+    startedAt: times.calledAt,
+    endedAt: times.endedAt,
+    queueWaitMs: Math.max(0, beganAt - Math.max(delivery.queuedAt, step.notBefore ?? 0)),
+    loadMs: loadedAt - beganAt,
+    performMs: times.answeredAt - times.calledAt,
+    commitMs: times.endedAt - times.answeredAt,
+  };
+}

@@ -1,0 +1,56 @@
+import { toError } from "../core/errors.ts";
+import { owed } from "../core/owed.ts";
+import type { Clock, Logger, RunStore, StepQueue } from "../ports.ts";
+
+/** Runs that have owed something for this long are looked at; a healthy step is queued within milliseconds. */
+const owedForMs = 5_000;
+const pageSize = 100;
+
+export type SweepDeps = { store: RunStore; queue: StepQueue; clock: Clock; logger: Logger };
+
+/**
+ * Finds runs that owe a step for long and queues what is missing: the answer to a crash outside any step and to a queue
+ * that lost data. Steps that are queued, delayed or being executed are left alone, so any number of sweepers may run.
+ *
+ * @returns how many steps had to be repaired.
+ */
+export async function sweep({ store, queue, clock, logger }: SweepDeps): Promise<number> {
+  const before = clock.now() - owedForMs;
+  let repaired = 0;
+  for (let offset = 0; ; offset += pageSize) {
+    const runIds = await store.owing(before, pageSize, offset);
+    for (const runId of runIds) {
+      try {
+        const run = await store.load(runId);
+        const fixed = run ? await queue.repair(owed(run)) : 0;
+        if (fixed > 0) logger.warn({ runId, steps: fixed }, "a run owed steps that were not queued; they were queued");
+        repaired += fixed;
+      } catch (error) {
+        logger.warn({ runId, error: toError(error).message }, "a run could not be swept");
+      }
+    }
+    if (runIds.length < pageSize) return repaired;
+  }
+}
+
+/** Sweeps every `everyMs` (default 5 s) until stopped, each time after the last sweep has ended. */
+export function startSweeper(deps: SweepDeps, everyMs: number = 5_000): { stop(): Promise<void> } {
+  const stopping = new AbortController();
+  async function loop(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      // Spread, so that the sweepers of a fleet that was started together do not look together.
+      await deps.clock.sleep(everyMs * (0.75 + Math.random() / 2), stopping.signal);
+      if (stopping.signal.aborted) return;
+      await sweep(deps).catch((error: unknown) =>
+        deps.logger.warn({ error: toError(error).message }, "sweeping failed; it is tried again"),
+      );
+    }
+  }
+  const looping = loop();
+  return {
+    stop: () => {
+      stopping.abort();
+      return looping;
+    },
+  };
+}

@@ -1,0 +1,162 @@
+import type { RunEvent } from "../core/event.ts";
+import type { Message, ToolCall } from "../core/message.ts";
+import { nextAttemptAt } from "../core/retry.ts";
+import type { OpenCall, Run } from "../core/run.ts";
+import type { AgentCode, StepOutcome, ToolOutcome } from "../ports.ts";
+import type { EngineDeps } from "./deps.ts";
+import { holdStep } from "./hold.ts";
+import {
+  abortAtDeadline,
+  afterAbort,
+  afterReport,
+  done,
+  type RunStepDeps,
+  type StepContext,
+  spanTimes,
+} from "./step.ts";
+
+/** A result may come this long after the tool's own timeout: its worker still has to commit it. */
+export const lateResultMs = 2_000;
+
+/** One tool execution. `last` is the assistant message whose calls are open: the transcript ends with it until they settle. */
+export async function performTool(
+  deps: RunStepDeps,
+  run: Run,
+  last: Message | undefined,
+  context: StepContext,
+): Promise<StepOutcome> {
+  const { step } = context;
+  const open = run.calls.find((other) => other.callId === step.callId);
+  const call = last?.role === "assistant" ? last.toolCalls?.find((other) => other.callId === step.callId) : undefined;
+  if (!open || !call) throw new Error(`run ${run.runId} owes ${step.callId}, which its transcript does not end with`);
+  if (open.state === "started") {
+    // Another delivery recorded a start: it is gone or no longer holds the step (invariant 4).
+    return afterReport(deps, run, await deps.advance(run.runId, { type: "tool_lost", step }, { head: run }));
+  }
+  const agent = deps.agents.get(run.agent);
+  const policy = agent?.tools.retryPolicy(open.tool);
+  if (!agent || !policy) {
+    const what = agent ? `the tool "${open.tool}" of agent "${run.agent}"` : `the agent "${run.agent}"`;
+    const detail = `No worker here knows ${what}. Start a worker with it; the run goes on by itself.`;
+    return holdStep(deps, run, step, { reason: agent ? "unknown_tool" : "unknown_agent", detail });
+  }
+  const started = await start(deps, run, open, context);
+  if (started === "superseded") return done;
+  return report(deps, agent, { run: started.run, open, call, context, startToken: started.startToken });
+}
+
+/** Commits the start of a call that may not run again, before it runs. */
+async function start(
+  deps: RunStepDeps,
+  run: Run,
+  open: OpenCall,
+  { step }: StepContext,
+): Promise<{ run: Run; startToken?: string } | "superseded"> {
+  if (open.repeatable) return { run };
+  const startToken = deps.ids.token();
+  const timeoutAt = deps.clock.now() + open.timeoutMs + lateResultMs;
+  const event: RunEvent = { type: "tool_started", step, startToken, timeoutAt };
+  const result = await deps.advance(run.runId, event, { head: run });
+  if (result.change) return { run: result.change.run, startToken };
+  await afterReport(deps, run, result);
+  return "superseded";
+}
+
+type Execution = {
+  run: Run;
+  open: OpenCall;
+  call: ToolCall;
+  context: StepContext;
+  startToken?: string | undefined;
+};
+
+async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution): Promise<StepOutcome> {
+  const { run, open, call, context } = execution;
+  const calledAt = deps.clock.now();
+  const outcome = await execute(deps, agent, execution);
+  const answeredAt = deps.clock.now();
+  const aborted = context.active.aborted();
+  // An aborted tool's outcome stays open: a repeatable one runs again elsewhere, another is given up after its timeout.
+  if (aborted && outcome.type !== "ok") return afterAbort(deps, run, aborted);
+  const event = toEvent(deps, agent, execution, outcome);
+  const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
+  if (result.change) {
+    deps.telemetry.recordStep({
+      kind: "tool",
+      run: result.change.run,
+      turn: open.turn,
+      attempt: open.attempt,
+      call,
+      effect: open.effect,
+      description: agent.definition.tools.find((tool) => tool.name === open.tool)?.description,
+      ...(outcome.type === "ok" ? { result: outcome.content } : { errorType: errorTypeOf(outcome) }),
+      ...spanTimes(context, { calledAt, answeredAt, endedAt: deps.clock.now() }),
+    });
+  }
+  return afterReport(deps, run, result);
+}
+
+function errorTypeOf(outcome: Exclude<ToolOutcome, { type: "ok" }>): string {
+  return outcome.type === "retry" ? "retryable" : outcome.code;
+}
+
+async function execute(deps: RunStepDeps, agent: AgentCode, execution: Execution): Promise<ToolOutcome> {
+  const { run, open, call, context } = execution;
+  const { runId } = run;
+  const { turn, attempt, callId } = open;
+  const logger = withFields(deps.logger, { runId, turn, callId, traceId: run.trace.traceId });
+  const stopTimer = abortAtDeadline(deps, run, context.active);
+  try {
+    return await deps.telemetry.withStep(run, { kind: "tool", turn, attempt, callId }, () =>
+      agent.tools.execute({
+        runId,
+        call,
+        turn,
+        attempt,
+        idempotencyKey: `${runId}:${callId}`,
+        session: run.session,
+        metadata: run.metadata,
+        signal: context.active.signal,
+        logger,
+        onProgress: (text) => logger.info({ progress: text }, "tool progress"),
+      }),
+    );
+  } finally {
+    stopTimer();
+  }
+}
+
+function withFields(logger: EngineDeps["logger"], fields: Record<string, unknown>): EngineDeps["logger"] {
+  return {
+    debug: (more, message) => logger.debug({ ...fields, ...more }, message),
+    info: (more, message) => logger.info({ ...fields, ...more }, message),
+    warn: (more, message) => logger.warn({ ...fields, ...more }, message),
+    error: (more, message) => logger.error({ ...fields, ...more }, message),
+  };
+}
+
+function toEvent(deps: RunStepDeps, agent: AgentCode, execution: Execution, outcome: ToolOutcome): RunEvent {
+  const { open, context, startToken } = execution;
+  const place = { step: context.step, ...(startToken ? { startToken } : {}) };
+  switch (outcome.type) {
+    case "ok":
+      return { type: "tool_finished", ...place, content: outcome.content, outcome: "ok" };
+    case "failed":
+      return { type: "tool_finished", ...place, content: outcome.message, outcome: "failed" };
+    case "unknown": {
+      const error = { code: outcome.code, message: outcome.message };
+      // A call without a recorded start is repeatable; to the model its outcome is a plain failure.
+      if (!startToken) return { type: "tool_finished", ...place, content: outcome.message, outcome: "failed" };
+      return { type: "tool_unknown", step: context.step, startToken, error };
+    }
+    case "retry": {
+      const policy = agent.tools.retryPolicy(open.tool) ?? { attempts: 1, delayMs: 0 };
+      const failed = { attempt: open.attempt, at: deps.clock.now(), jitter: deps.ids.random() };
+      const nextAt = nextAttemptAt(policy, { ...failed, retryAfterMs: outcome.delayMs });
+      if (nextAt !== null)
+        return { type: "tool_failed", ...place, error: { code: "retryable", message: outcome.message }, nextAt };
+      const content = `"${open.tool}" failed ${open.attempt} times and had no effect. Last error: ${outcome.message}`;
+      return { type: "tool_finished", ...place, content, outcome: "failed" };
+    }
+  }
+}
