@@ -61,9 +61,10 @@ export function parseTraceparent(traceparent: string | undefined): SpanContext |
   return isSpanContextValid(context) ? context : undefined;
 }
 
-/** Ids for a new run under `parent`, or in a trace of its own. `flags` is the sampling decision for the whole run. */
-export function reserveTrace(runId: string, parent: SpanContext | undefined, flags: number): RunTrace {
+/** Ids for a new run under `parent`, or in a trace of its own. A run without a parent counts as sampled. */
+export function reserveTrace(runId: string, parent: SpanContext | undefined): RunTrace {
   const traceId = parent?.traceId ?? randomTraceId();
+  const flags = (parent?.traceFlags ?? TraceFlags.SAMPLED) & TraceFlags.SAMPLED;
   const trace: RunTrace = { traceId, rootSpanId: rootSpanId(traceId, runId), flags };
   return parent ? { ...trace, parentSpanId: parent.spanId } : trace;
 }

@@ -25,7 +25,7 @@ const secretPaths = secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${nam
 export type LoggerOptions = {
   /** Default: `info`. */
   level?: LogLevel | undefined;
-  /** Where lines go; default: standard output. */
+  /** Where lines go; default: standard error, so that what a command prints stays clean. */
   destination?: DestinationStream | undefined;
 };
 
@@ -44,7 +44,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     formatters: { level: (label: string) => ({ level: label }) },
     redact: { paths: secretPaths, censor: "[redacted]" },
   };
-  const out = options.destination ? pino(settings, options.destination) : pino(settings);
+  const out = pino(settings, options.destination ?? pino.destination(2));
   const write =
     (level: "debug" | "info" | "warn" | "error") =>
     (fields: Record<string, unknown>, message: string): void => {

@@ -1,4 +1,4 @@
-import { isSpanContextValid, type SpanContext, TraceFlags, trace } from "@opentelemetry/api";
+import { isSpanContextValid, type SpanContext, trace } from "@opentelemetry/api";
 import type { Telemetry } from "../ports.ts";
 import { parseTraceparent, reserveTrace } from "./ids.ts";
 
@@ -16,10 +16,7 @@ export function parentOf(traceparent: string | undefined): SpanContext | undefin
  */
 export function createNoTelemetry(): Telemetry {
   return {
-    startTrace(runId, traceparent) {
-      const parent = parentOf(traceparent);
-      return reserveTrace(runId, parent, (parent?.traceFlags ?? TraceFlags.SAMPLED) & TraceFlags.SAMPLED);
-    },
+    startTrace: (runId, traceparent) => reserveTrace(runId, parentOf(traceparent)),
     recordStart() {},
     withStep: (_run, _step, fn) => fn(),
     recordStep() {},

@@ -1,0 +1,166 @@
+import { type Attributes, SpanKind } from "@opentelemetry/api";
+import type { Run } from "../core/run.ts";
+import type { StepSpan } from "../ports.ts";
+import * as names from "./attributes.ts";
+import { toArguments, toInputMessages, toInstructions, toOutputMessages, toResult } from "./content.ts";
+import { deriveSpanId, isRootReserved, stepSpanId } from "./ids.ts";
+
+/** A span as plain data: what is to be emitted, before any SDK is asked. Times are epoch ms. */
+export type SpanPlan = {
+  name: string;
+  kind: SpanKind;
+  spanId: string;
+  parentSpanId?: string | undefined;
+  startedAt: number;
+  endedAt: number;
+  attributes: Attributes;
+  /** Set if the operation ended in error; the span's status is then ERROR. */
+  errorType?: string | undefined;
+};
+
+/** The span of a step: `chat <model>` or `execute_tool <tool>`, right under the run's root. */
+export function planStep(span: StepSpan, withContent: boolean): SpanPlan {
+  const own = span.kind === "model" ? modelPart(span, withContent) : toolPart(span, withContent);
+  return {
+    kind: own.kind,
+    name: own.name,
+    spanId: stepSpanId(span.run.runId, stepNameOf(span)),
+    parentSpanId: span.run.trace.rootSpanId,
+    startedAt: span.startedAt,
+    endedAt: span.endedAt,
+    errorType: own.errorType,
+    attributes: {
+      ...own.attributes,
+      ...names.ofRun(span.run),
+      ...names.ofStep({ ...span, name: own.step }),
+      ...names.ofTimes(span),
+    },
+  };
+}
+
+/** The fields of a step's span that name it. */
+export function stepNameOf(span: StepSpan): Parameters<typeof stepSpanId>[1] {
+  const { turn, attempt, owedAt } = span;
+  return span.kind === "model"
+    ? { kind: "model", turn, attempt, owedAt }
+    : { kind: "tool", turn, attempt, owedAt, callId: span.call.callId };
+}
+
+type StepPart = { name: string; kind: SpanKind; step: string; errorType: string | undefined; attributes: Attributes };
+
+function modelPart(span: StepSpan & { kind: "model" }, withContent: boolean): StepPart {
+  const { definition, outcome } = span;
+  const reply = outcome.type === "reply" ? outcome : undefined;
+  const spent = outcome.usage.inputTokens + outcome.usage.outputTokens > 0;
+  const content = {
+    instructions: toInstructions(span.request.instructions),
+    input: toInputMessages(span.request.messages),
+    output: reply && toOutputMessages(reply.reply, reply.finishReason),
+  };
+  return {
+    name: `${names.operations.chat} ${definition.model}`,
+    kind: SpanKind.CLIENT,
+    step: `model-${span.turn}`,
+    errorType: span.errorType ?? (outcome.type === "failure" ? outcome.failure.code : undefined),
+    attributes: {
+      ...names.operation(names.operations.chat),
+      ...names.ofModel(definition),
+      ...(span.server ? names.ofServer(span.server) : {}),
+      ...names.ofRequest(definition.request, outcome.dropped),
+      ...names.ofResponse({ ...outcome, finishReason: reply?.finishReason }),
+      ...(reply || spent ? { ...names.ofUsage(outcome.usage), ...names.ofCache(outcome.usage) } : {}),
+      ...(withContent ? names.ofModelContent(content) : {}),
+    },
+  };
+}
+
+function toolPart(span: StepSpan & { kind: "tool" }, withContent: boolean): StepPart {
+  const { call, effect, description } = span;
+  const content = {
+    arguments: toArguments(call.arguments),
+    result: span.result === undefined ? undefined : toResult(span.result),
+  };
+  return {
+    name: `${names.operations.tool} ${call.name}`,
+    kind: SpanKind.INTERNAL,
+    step: call.callId,
+    errorType: span.errorType,
+    attributes: {
+      ...names.operation(names.operations.tool),
+      ...names.ofTool({ name: call.name, id: call.id, callId: call.callId, effect, description }),
+      ...(withContent ? names.ofToolContent(content) : {}),
+    },
+  };
+}
+
+/** A mark at the run's start, so that a run that never ends can be found. */
+export function planStart(run: Run): SpanPlan {
+  return {
+    name: names.spanNames.start,
+    kind: SpanKind.INTERNAL,
+    spanId: deriveSpanId(run.runId, "start"),
+    parentSpanId: run.trace.rootSpanId,
+    startedAt: run.createdAt,
+    endedAt: run.createdAt,
+    attributes: names.ofRun(run),
+  };
+}
+
+export type ApprovalFacts = {
+  callId: string;
+  tool: string;
+  askedAt: number;
+  decidedAt: number;
+  decision: string;
+  by: string;
+};
+
+export function planApproval(run: Run, call: ApprovalFacts): SpanPlan {
+  return {
+    name: names.spanNames.approval,
+    kind: SpanKind.INTERNAL,
+    // A call can be asked about twice: before it runs, and when its outcome is unknown.
+    spanId: deriveSpanId(run.runId, "approval", call.callId, call.askedAt),
+    parentSpanId: run.trace.rootSpanId,
+    startedAt: call.askedAt,
+    endedAt: call.decidedAt,
+    attributes: { ...names.ofRun(run), ...names.ofApproval(call) },
+  };
+}
+
+/** The run's root as it began, for a provider that must be given it at once. */
+export function planRoot(run: Run): SpanPlan {
+  return {
+    name: `${names.operations.agent} ${run.agent}`,
+    kind: SpanKind.INTERNAL,
+    spanId: run.trace.rootSpanId,
+    parentSpanId: run.trace.parentSpanId,
+    startedAt: run.createdAt,
+    endedAt: run.createdAt,
+    attributes: { ...names.operation(names.operations.agent), ...names.ofRun(run) },
+  };
+}
+
+/**
+ * The run's root, `invoke_agent <agent>`, with its totals. If the root was emitted before (at the start by an
+ * application's own provider, or when the run first failed and was then retried), its totals go into a
+ * `drover.run.end` under it instead: a second span with the root's id would spoil the trace.
+ */
+export function planEnd(run: Run): SpanPlan {
+  const endedAt = run.endedAt ?? run.updatedAt;
+  const root = planRoot(run);
+  const totals = {
+    endedAt,
+    errorType: run.status === "failed" ? (run.error?.code ?? run.stopReason ?? "_OTHER") : undefined,
+    attributes: { ...root.attributes, ...names.ofEnd(run) },
+  };
+  if (isRootReserved(run) && run.retryLimits === undefined) return { ...root, ...totals };
+  return {
+    ...root,
+    ...totals,
+    name: names.spanNames.end,
+    spanId: deriveSpanId(run.runId, "end", run.revision),
+    parentSpanId: run.trace.rootSpanId,
+    attributes: { ...names.ofRun(run), ...names.ofEnd(run) },
+  };
+}

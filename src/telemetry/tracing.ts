@@ -1,0 +1,205 @@
+import {
+  type Context,
+  context,
+  createContextKey,
+  type HrTime,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanContext,
+  SpanStatusCode,
+  TraceFlags,
+  type Tracer,
+  trace,
+} from "@opentelemetry/api";
+import { toError } from "../core/errors.ts";
+import type { Run, RunTrace } from "../core/run.ts";
+import type { Logger, Telemetry } from "../ports.ts";
+import { errorType, operation, operations } from "./attributes.ts";
+import { reserveTrace, type StepName, stepSpanId } from "./ids.ts";
+import { createNoTelemetry, parentOf } from "./no-telemetry.ts";
+import type { ReservedIds } from "./reserved-ids.ts";
+import { planApproval, planEnd, planRoot, planStart, planStep, type SpanPlan, stepNameOf } from "./spans.ts";
+
+export type TelemetryOptions = {
+  tracer: Tracer;
+  /** Whether messages, arguments and results are recorded. Default: no. */
+  captureContent?: boolean | undefined;
+  logger: Logger;
+};
+
+/** Set on the context of a span whose run was found sampled when it was created; samplers must not ask again. */
+export const decidedKey: symbol = createContextKey("drover sampling decided");
+
+/**
+ * Traces of runs through a tracer provider of our own, whose id generator is `ids`. One trace per run: every step is a
+ * child of a root whose id was reserved when the run was created, whichever process runs it, and the process that ends
+ * the run emits that root with its true start. Nothing stays open between steps.
+ *
+ * Never throws because of telemetry; the first trouble is logged, once.
+ */
+export function createTelemetry(options: TelemetryOptions & { ids: ReservedIds }): Telemetry {
+  const { tracer, ids } = options;
+  const guard = createGuard(options.logger);
+  const emit = (run: Run, plan: () => SpanPlan): void =>
+    guard(() => {
+      if (!isSampled(run.trace)) return;
+      const span = plan();
+      const parent = decided(run.trace, span.parentSpanId);
+      finish(
+        ids.use({ traceId: run.trace.traceId, spanId: span.spanId }, () => start(tracer, span, parent)),
+        span,
+      );
+    });
+  return {
+    startTrace(runId, traceparent) {
+      const reserve = (): RunTrace => {
+        const parent = parentOf(traceparent);
+        const reserved = reserveTrace(runId, parent);
+        // Never ended, so never exported: it is only asked what the sampler decided.
+        const probe = ids.use({ traceId: reserved.traceId, spanId: reserved.rootSpanId }, () =>
+          tracer.startSpan(operations.agent, { attributes: operation(operations.agent) }, contextUnder(parent)),
+        );
+        return { ...reserved, flags: probe.spanContext().traceFlags & TraceFlags.SAMPLED };
+      };
+      return guard(reserve) ?? createNoTelemetry().startTrace(runId, traceparent);
+    },
+    recordStart: (run) => emit(run, () => planStart(run)),
+    withStep: (run, step, fn) => {
+      const active = guard(() => contextOf(run.trace, stepSpanId(run.runId, step)));
+      return active ? context.with(active, fn) : fn();
+    },
+    recordStep: (span) => emit(span.run, () => planStep(span, options.captureContent === true)),
+    recordApproval: (run, call) => emit(run, () => planApproval(run, call)),
+    recordEnd: (run) => emit(run, () => planEnd(run)),
+  };
+}
+
+/**
+ * Traces of runs through the application's own tracer provider, registered before Drover was created. Ids cannot be
+ * chosen there, so the shape differs: the root is a short `invoke_agent <agent>` emitted at the start, steps hang under
+ * it with ids of the provider's choosing, and the end is a `drover.run.end` with the totals. If a run was started by a
+ * process without tracing, nobody emitted its root; its end is then an `invoke_agent` beside its steps.
+ *
+ * A step's span is begun when its user code begins, so that the spans of that code hang under it, and is emitted only
+ * if its outcome was committed.
+ */
+export function createTelemetryOnForeignProvider(options: TelemetryOptions): Telemetry {
+  const { tracer } = options;
+  const guard = createGuard(options.logger);
+  const roots = createPending();
+  const steps = createPending();
+  const emit = (run: Run, plan: () => SpanPlan, begun?: Span): void =>
+    guard(() => {
+      if (!isSampled(run.trace)) return;
+      const span = plan();
+      finish(begun ?? start(tracer, span, contextOf(run.trace, span.parentSpanId)), span);
+    });
+  return {
+    startTrace(runId, traceparent) {
+      const reserve = (): RunTrace => {
+        const parent = parentOf(traceparent);
+        const attributes = operation(operations.agent);
+        const root = tracer.startSpan(operations.agent, { attributes }, contextUnder(parent));
+        const { traceId, spanId, traceFlags } = root.spanContext();
+        roots.put(spanId, root);
+        return { ...reserveTrace(runId, parent), traceId, rootSpanId: spanId, flags: traceFlags & TraceFlags.SAMPLED };
+      };
+      return guard(reserve) ?? createNoTelemetry().startTrace(runId, traceparent);
+    },
+    recordStart(run) {
+      const root = roots.take(run.trace.rootSpanId);
+      if (root) emit(run, () => planRoot(run), root);
+    },
+    withStep: (run, step, fn) => {
+      const active = guard(() => {
+        const under = contextOf(run.trace, run.trace.rootSpanId);
+        const name = step.kind === "model" ? operations.chat : operations.tool;
+        const span = tracer.startSpan(name, { attributes: operation(name) }, under);
+        steps.put(keyOf(run, step), span);
+        return trace.setSpan(under, span);
+      });
+      return active ? context.with(active, fn) : fn();
+    },
+    recordStep: (span) =>
+      emit(
+        span.run,
+        () => planStep(span, options.captureContent === true),
+        steps.take(keyOf(span.run, stepNameOf(span))),
+      ),
+    recordApproval: (run, call) => emit(run, () => planApproval(run, call)),
+    recordEnd: (run) => emit(run, () => planEnd(run)),
+  };
+}
+
+const keyOf = (run: Run, step: StepName): string => `${run.trace.traceId} ${stepSpanId(run.runId, step)}`;
+
+/** The most spans kept open at a time; older ones were most likely given up, and are dropped unseen. */
+const pendingKept = 10_000;
+
+function createPending(): { put(key: string, span: Span): void; take(key: string): Span | undefined } {
+  const spans = new Map<string, Span>();
+  return {
+    put(key, span) {
+      spans.set(key, span);
+      const [oldest] = spans.keys();
+      if (spans.size > pendingKept && oldest !== undefined) spans.delete(oldest);
+    },
+    take(key) {
+      const span = spans.get(key);
+      spans.delete(key);
+      return span;
+    },
+  };
+}
+
+const isSampled = (ids: RunTrace): boolean => (ids.flags & TraceFlags.SAMPLED) !== 0;
+
+/** A context in which the run's span with this id is the active one, without a span being open. */
+function contextOf(ids: RunTrace, spanId: string | undefined): Context {
+  if (spanId === undefined) return ROOT_CONTEXT;
+  const parent: SpanContext = { traceId: ids.traceId, spanId, traceFlags: ids.flags, isRemote: true };
+  return trace.setSpanContext(ROOT_CONTEXT, parent);
+}
+
+/** The context of a new run: under its producer's span, if there is one. */
+const contextUnder = (parent: SpanContext | undefined): Context =>
+  parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT;
+
+const decided = (ids: RunTrace, parentSpanId: string | undefined): Context =>
+  contextOf(ids, parentSpanId).setValue(decidedKey, true);
+
+function start(tracer: Tracer, span: SpanPlan, parent: Context): Span {
+  const { name, kind, attributes } = span;
+  return tracer.startSpan(name, { kind, attributes, startTime: toHrTime(span.startedAt) }, parent);
+}
+
+/** Ends a span; what a plan says also reaches a span that was begun before it was known. */
+function finish(span: Span, plan: SpanPlan): void {
+  span.updateName(plan.name);
+  span.setAttributes(plan.attributes);
+  if (plan.errorType !== undefined) {
+    span.setAttributes(errorType(plan.errorType));
+    span.setStatus({ code: SpanStatusCode.ERROR });
+  }
+  span.end(toHrTime(Math.max(plan.startedAt, plan.endedAt)));
+}
+
+/** Seconds and nanoseconds: the SDK takes a plain number before this process began for a time since its start. */
+function toHrTime(epochMs: number): HrTime {
+  const seconds = Math.floor(epochMs / 1000);
+  return [seconds, Math.round((epochMs - seconds * 1000) * 1_000_000)];
+}
+
+/** Runs telemetry so that its trouble stays its own: undefined instead of an error, one line for the first. */
+function createGuard(logger: Logger): <T>(attempt: () => T) => T | undefined {
+  let told = false;
+  return (attempt) => {
+    try {
+      return attempt();
+    } catch (thrown) {
+      if (!told) logger.warn({ error: toError(thrown).message }, "telemetry failed; runs go on without it");
+      told = true;
+      return undefined;
+    }
+  };
+}
