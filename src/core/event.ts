@@ -71,8 +71,9 @@ export type RunEvent =
   | { type: "tool_lost"; step: StepRef }
   | { type: "tool_unknown"; step: StepRef; startToken: string; error: RunError }
   | { type: "step_held"; step: StepRef; hold: Hold; until: number }
-  | { type: "step_isolated"; step: StepRef }
-  | { type: "step_crashed"; step: StepRef; error: RunError; poison: boolean; nextAt: number | null }
+  /** `count`: which start or crash of this step it is, from 1. */
+  | { type: "step_isolated"; step: StepRef; count: number }
+  | { type: "step_crashed"; step: StepRef; count: number; error: RunError; poison: boolean; nextAt: number | null }
   | { type: "limit_reached"; step: StepRef; reason: StopReason; message: string }
   | { type: "time_came" }
   | { type: "approved"; callId: string; by: string }

@@ -163,7 +163,8 @@ function stepMet(draft: Draft, event: EventOf<"step_held" | "step_isolated" | "s
   };
   switch (event.type) {
     case "step_isolated":
-      update({ isolatedStarts: (target.isolatedStarts ?? 0) + 1 });
+      if (event.count !== (target.isolatedStarts ?? 0) + 1) return false;
+      update({ isolatedStarts: event.count });
       return true;
     case "step_held": {
       // A started call is nobody's to hold: it may be running.
@@ -174,11 +175,12 @@ function stepMet(draft: Draft, event: EventOf<"step_held" | "step_isolated" | "s
       return true;
     }
     case "step_crashed": {
-      const { error, poison, nextAt } = event;
+      const { error, poison, nextAt, count: crashes } = event;
+      if (!poison && crashes !== (target.crashes ?? 0) + 1) return false;
       log(draft, { type: "step_crashed", callId: call?.callId, error, nextAt });
       if (poison || nextAt === null) endRun(draft, { status: "failed", stopReason: "poison", error });
-      else if (call && call.state !== "ready") update({ crashes: (target.crashes ?? 0) + 1 });
-      else update({ crashes: (target.crashes ?? 0) + 1, owedAt: run.revision, notBefore: nextAt });
+      else if (call && call.state !== "ready") update({ crashes });
+      else update({ crashes, owedAt: run.revision, notBefore: nextAt });
       return true;
     }
     default:

@@ -115,7 +115,7 @@ function toEvent(
     reply: outcome.reply,
     finishReason: outcome.finishReason,
     turn: run.turns + 1,
-    tools: agent.definition.tools.map((tool) => tool.name),
+    offered: agent.definition.tools.map((tool) => tool.name),
     usedIds: usedToolCallIds(messages),
     seed: run.runId,
   });
@@ -128,10 +128,12 @@ function toEvent(
     tools: agent.definition.tools.map((tool) => tool.name),
     dropped: outcome.dropped,
   };
-  const calls: PlannedCall[] = answer.toolCalls.map((call) => {
-    const problem = answer.problems[call.callId];
-    return { call, plan: problem ? { type: "settle", content: problem } : agent.tools.plan(call) };
-  });
+  const calls = answer.calls.map(
+    ({ call, problem }): PlannedCall => ({
+      call,
+      plan: problem ? { type: "settle", content: problem } : agent.tools.plan(call),
+    }),
+  );
   const { content, refusal, extra } = answer;
   return {
     type: "model_answered",

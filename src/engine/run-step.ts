@@ -83,7 +83,7 @@ async function isolated(deps: RunStepDeps, run: Run, context: StepContext): Prom
   if (starts >= isolatedStartsAllowed) {
     return poisoned(deps, run, step, `it was begun alone ${starts} times and never reported back`);
   }
-  await deps.advance(run.runId, { type: "step_isolated", step }, { head: run });
+  await deps.advance(run.runId, { type: "step_isolated", step, count: starts + 1 }, { head: run });
   deps.logger.warn(
     { runId: run.runId, step: step.kind, lostWorkers: delivery.lostWorkers },
     "step runs alone: it lost its worker too often",
@@ -95,7 +95,14 @@ async function isolated(deps: RunStepDeps, run: Run, context: StepContext): Prom
 async function poisoned(deps: RunStepDeps, run: Run, step: Step, how: string): Promise<StepOutcome> {
   const what = step.kind === "tool" ? `The tool of ${step.callId}` : "A model step";
   const error = { code: "poison", message: `${what} was stopped: ${how}. Fix its cause, then retry the run.` };
-  const { change } = await deps.advance(run.runId, { type: "step_crashed", step, error, poison: true, nextAt: null });
+  const { change } = await deps.advance(run.runId, {
+    type: "step_crashed",
+    step,
+    count: 1,
+    error,
+    poison: true,
+    nextAt: null,
+  });
   if (change) recordEnd(deps, run, change.run);
   return done;
 }
@@ -117,13 +124,13 @@ async function crashed(
   try {
     const run = await deps.store.load(runId);
     if (!run) return done;
-    const crashes = crashesOf(run, delivery);
-    const nextAt =
-      crashes + 1 >= crashesAllowed ? null : deps.clock.now() + backoffMs(1_000, crashes + 1, deps.ids.random());
+    const count = crashesOf(run, delivery) + 1;
+    const nextAt = count >= crashesAllowed ? null : deps.clock.now() + backoffMs(1_000, count, deps.ids.random());
     const message = `Drover failed on this step: ${error.message}`;
     const event = {
       type: "step_crashed" as const,
       step: delivery.step,
+      count,
       error: { code: "bug", message },
       poison: false,
       nextAt,
