@@ -25,7 +25,8 @@ type Counts = { passed: number; failed: number };
 type Finished = { code: number; output: string };
 
 function run(args: string[]): Promise<Finished> {
-  const child = spawn("npm", ["run", "--silent", ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const env = { ...process.env, NO_COLOR: "1" };
+  const child = spawn("npm", ["run", "--silent", ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
   const chunks: string[] = [];
   child.stdout.setEncoding("utf8").on("data", (text: string) => chunks.push(text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => chunks.push(text));
