@@ -50,17 +50,13 @@ function walkInto(root: JsonSchema, schema: JsonSchema, value: object, depth: nu
 /** What a text spells among the wanted types; the text itself if it spells none of them. */
 function spell(types: readonly string[], value: unknown): unknown {
   if (typeof value !== "string") return value;
-  if (types.includes("null") && value === "null") return null;
-  if (types.includes("boolean") && (value === "true" || value === "false")) return value === "true";
-  if (types.includes("number") || types.includes("integer")) {
-    const number = toExactNumber(value);
-    if (number !== undefined && isOfType(number, types)) return number;
-  }
-  if (types.includes("object") || types.includes("array")) {
-    const held = parseJson(value);
-    if (typeof held === "object" && held !== null && isOfType(held, types)) return held;
-  }
-  return value;
+  const spelled = types.includes("null") && value === "null" ? null : (spellScalar(types, value) ?? parseJson(value));
+  return spelled !== undefined && isOfType(spelled, types) ? spelled : value;
+}
+
+function spellScalar(types: readonly string[], text: string): boolean | number | undefined {
+  if (types.includes("boolean") && (text === "true" || text === "false")) return text === "true";
+  return types.includes("number") || types.includes("integer") ? toExactNumber(text) : undefined;
 }
 
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
@@ -81,6 +77,7 @@ function toExactNumber(text: string): number | undefined {
   return number;
 }
 
+/** The object or array that a text holds. */
 function parseJson(text: string): unknown {
   const first = text.trimStart()[0];
   if (first !== "{" && first !== "[") return undefined;

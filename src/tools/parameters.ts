@@ -6,6 +6,7 @@ import {
   type JsonSchema,
   listValues,
   pointerTokens,
+  resolveSchema,
   schemaAt,
   typeOf,
 } from "./json-schema.ts";
@@ -21,7 +22,7 @@ export type Parsed = { ok: true; value: unknown } | { ok: false; issues: Issue[]
  * - `schema`: draft-7 or newer JSON Schema of type object, without `$schema`, as sent to a model;
  * - `parse`: never throws.
  */
-export type ToolParameters = { readonly schema: JsonSchema; parse(value: unknown): Parsed };
+export type ToolParameters = { readonly schema: JsonSchema; readonly parse: (value: unknown) => Parsed };
 
 /** Makes parameters of a zod schema or a JSON Schema object. Throws a plain `Error` that says why it cannot. */
 export function toParameters(source: unknown): ToolParameters {
@@ -160,7 +161,9 @@ function summarise(schema: JsonSchema, value: unknown, errors: ValidatorError[])
   const unions = errors.filter(({ keyword }) => keyword === "anyOf" || keyword === "oneOf");
   const inUnion = (at: string): boolean => unions.some((union) => at.startsWith(`${union.keywordLocation}/`));
   const leaves = errors.filter((error) => !containers.has(error.keyword) && !inUnion(error.keywordLocation));
-  return (leaves.length > 0 ? leaves : errors).map((error) => fromValidator(schema, value, error));
+  const issues = (leaves.length > 0 ? leaves : errors).map((error) => fromValidator(schema, value, error));
+  // A wrong type and a value outside an enumeration are told in the same words.
+  return [...new Map(issues.map((issue) => [`${issue.path}\n${issue.expected}`, issue])).values()];
 }
 
 function fromValidator(schema: JsonSchema, value: unknown, error: ValidatorError): Issue {
@@ -171,7 +174,11 @@ function fromValidator(schema: JsonSchema, value: unknown, error: ValidatorError
       const name = /"(.*)"/s.exec(error.error)?.[1] ?? "";
       const properties = isObject(owner?.properties) ? owner.properties : {};
       const wanted = Object.hasOwn(properties, name) ? properties[name] : undefined;
-      return toIssue(value, [...path, name], isObject(wanted) ? describeSchema(schema, wanted) : "a value");
+      return toIssue(
+        value,
+        [...path, name],
+        wanted === undefined ? "a value" : describeSchema(schema, resolveSchema(schema, wanted)),
+      );
     }
     case "false":
       return toIssue(value, path, "no such argument");
@@ -213,6 +220,6 @@ export function describeValue(value: unknown): string {
     const shown = keys.slice(0, 8).map((key) => key.slice(0, 40));
     return `an object with ${keys.length === 0 ? "no keys" : `the keys ${shown.join(", ")}`}`;
   }
-  const text = (JSON.stringify(value) ?? String(value)).toWellFormed();
+  const text = (JSON.stringify(value) ?? typeof value).toWellFormed();
   return `${text.length > maxShown ? `${text.slice(0, maxShown).toWellFormed()}…` : text} (${typeOf(value)})`;
 }

@@ -1,0 +1,119 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { cutText, maxResultBytes, renderResult } from "../../src/tools/render.ts";
+
+const cyclic: Record<string, unknown> = { name: "loop" };
+cyclic.self = cyclic;
+
+describe("a result is rendered", () => {
+  test.each<[string, unknown, unknown]>([
+    ["text as it is", "21 C", "21 C"],
+    ["empty text", "", ""],
+    ["undefined", undefined, "Done."],
+    ["null", null, "null"],
+    ["a number", 4, "4"],
+    ["an object", { a: [1, "x", null] }, '{"a":[1,"x",null]}'],
+    ["an empty list", [], "[]"],
+    ["a date", new Date(0), '"1970-01-01T00:00:00.000Z"'],
+    ["a big integer", { n: 12n }, '{"n":"12"}'],
+    ["a map", new Map([["k", 1]]), '[["k",1]]'],
+    ["a set", new Set([1, 2]), "[1,2]"],
+    ["bytes", Buffer.from("secret"), '"[6 bytes of binary data]"'],
+    [
+      "bytes inside",
+      { a: new Uint8Array(3), b: [Buffer.alloc(2)], c: new ArrayBuffer(4) },
+      expect.stringContaining("3 bytes"),
+    ],
+    ["a Buffer in a list", [Buffer.alloc(2)], '["[2 bytes of binary data]"]'],
+    ["an error by its message", { error: new Error("oops") }, '{"error":"oops"}'],
+    ["what JSON drops", { f: () => 1, s: Symbol("s"), u: undefined, ok: 1 }, '{"ok":1}'],
+    ["a function", () => 1, "Done. (The result is a function, which has no text.)"],
+    ["a symbol", Symbol("s"), "Done. (The result is a symbol, which has no text.)"],
+    ["halves of characters and NUL", "a\uD83Db\0c", "a\uFFFDb\uFFFDc"],
+    ["a cycle", cyclic, expect.stringContaining("Done, but the result cannot be shown")],
+  ])("%s", (_name, value, expected) => {
+    expect(renderResult(value)).toEqual(expected);
+  });
+
+  test("content parts stay parts, cleaned", () => {
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" }, extra: 1 };
+    expect(renderResult([{ type: "text", text: "a\uD83D" }, image])).toEqual([
+      { type: "text", text: "a\uFFFD" },
+      image,
+    ]);
+  });
+
+  test("a list that only looks like content parts is data", () => {
+    const animals = [{ type: "dog", name: "Rex" }];
+    expect(renderResult(animals)).toBe(JSON.stringify(animals));
+    expect(renderResult([{ type: "text", text: 5 }])).toBe('[{"type":"text","text":5}]');
+  });
+
+  test("a hostile value does not throw", () => {
+    const throwing = {
+      toJSON: () => {
+        throw new Error("no JSON for you");
+      },
+    };
+    expect(renderResult(throwing)).toBe("Done, but the result cannot be shown: no JSON for you");
+    let deep: unknown = 1;
+    for (let depth = 0; depth < 200_000; depth++) deep = [deep];
+    expect(renderResult(deep)).toContain("Done, but");
+  });
+
+  test("any JSON value comes back from its text", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const parts = Array.isArray(value) && value.length > 0 && typeof renderResult(value) !== "string";
+        fc.pre(typeof value !== "string" && !parts);
+        expect(JSON.parse(renderResult(value) as string)).toEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+  });
+});
+
+describe("a result is bounded", () => {
+  const size = (content: unknown): number => Buffer.byteLength(JSON.stringify(content));
+
+  test("long text is cut between characters, and the note says how much is missing", () => {
+    const text = `x${"\u{1F600}".repeat(400_000)}`;
+    const shown = renderResult(text) as string;
+    expect(shown.isWellFormed()).toBe(true);
+    expect(shown).not.toContain("\uFFFD");
+    expect(shown).toMatch(/\n\[cut: the first 1048573 of 1600001 bytes are shown\]$/);
+  });
+
+  test("text of the limit is whole", () => {
+    const text = "x".repeat(maxResultBytes);
+    expect(renderResult(text)).toBe(text);
+  });
+
+  test.each<[string, unknown]>([
+    ["a long text inside", { a: "x".repeat(5_000_000), b: "y".repeat(5_000_000) }],
+    ["many elements", Array.from({ length: 5_000_000 }, (_, index) => index)],
+    ["many keys", Object.fromEntries(Array.from({ length: 200_000 }, (_, index) => [`key-${index}`, index]))],
+    ["many lists", Array.from({ length: 3_000 }, () => "z".repeat(1_000).split(""))],
+  ])("%s", (_name, value) => {
+    const shown = renderResult(value) as string;
+    expect(Buffer.byteLength(shown)).toBeLessThan(maxResultBytes + 200);
+    expect(shown).toMatch(/\n\[cut: the first \d+ (of \d+ )?bytes are shown\]$/);
+  });
+
+  test("parts: the text is cut, what does not fit is left out and said", () => {
+    const image = { type: "image_url", image_url: { url: "x".repeat(maxResultBytes) } };
+    const many = renderResult([{ type: "text", text: "seen" }, image, { type: "text", text: "after" }]);
+    expect(many).toEqual([
+      { type: "text", text: "seen" },
+      { type: "text", text: "[left out: 2 more parts, for their size]" },
+    ]);
+    const texts = renderResult([{ type: "text", text: "a".repeat(2_000_000) }]);
+    expect(size(texts)).toBeLessThan(maxResultBytes + 200);
+    expect(JSON.stringify(texts)).toContain("of 2000000 bytes are shown");
+  });
+
+  test("cutText keeps what fits", () => {
+    expect(cutText("abc", 3)).toBe("abc");
+    expect(cutText("aé", 2)).toBe("a\n[cut: the first 1 of 3 bytes are shown]");
+    expect(cutText("é", 0)).toBe("\n[cut: the first 0 of 2 bytes are shown]");
+  });
+});
