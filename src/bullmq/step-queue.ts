@@ -3,15 +3,17 @@ import type { Redis } from "ioredis";
 import { DroverError } from "../core/errors.ts";
 import type { Step } from "../core/owed.ts";
 import type { Clock, Logger, StepQueue } from "../ports.ts";
-import { toQueueError } from "./queue-error.ts";
+import { messageOf } from "./damping.ts";
 import { defaultPrefix, queueOf, queuePrefix, toJob, toJobId } from "./step-job.ts";
 
 /** Events kept per queue, about. They hold ids and markers only; nobody needs old ones. */
 export const maxEvents = 200;
 /** The longest wait that a worker's "again" may put on a step that is due; a later due time comes from a wrong clock. */
 export const maxAgainMs = 30_000;
-const openTimeoutMs = 2_000;
 const repairsAtOnce = 100;
+
+/** A connection that fails fast, bounds its waits and turns failures of Redis into ours: a producer's. */
+export type QueueConnection = { readonly client: Redis; use<T>(fn: (client: Redis) => Promise<T>): Promise<T> };
 
 /** A step queue with its BullMQ objects; `close` ends those and leaves the given connection open. */
 export type BullStepQueue = StepQueue & { close(): Promise<void> };
@@ -20,19 +22,19 @@ export type BullStepQueue = StepQueue & { close(): Promise<void> };
  * Steps as BullMQ jobs: queue `model` for model and wake steps, `tools` for tools, `tools-<name>` for tools with a queue
  * of their own.
  *
- * @param connection a client that fails fast. It is shared with all queues, so that what a caller has just written on it
- *   and the add that follows leave in one go, in this order.
+ * @param connection shared with all queues, so that what a caller has just written on it and the add that follows leave
+ *   in one go, in this order.
  * @param prefix default `{drover}`; queues live under `<prefix>:q`.
  * @param clock Redis's time; due times are by it.
  */
 export function createStepQueue(options: {
-  connection: Redis;
+  connection: QueueConnection;
   prefix?: string | undefined;
   clock: Clock;
   logger: Logger;
 }): BullStepQueue {
-  const { clock, logger } = options;
-  const queues = createQueueSet(options);
+  const { connection, clock, logger } = options;
+  const queues = createQueueSet(connection.client, queuePrefix(options.prefix ?? defaultPrefix), logger);
 
   const add = async (steps: Step[]): Promise<void> => {
     const now = clock.now();
@@ -61,37 +63,28 @@ export function createStepQueue(options: {
     return 1;
   };
 
+  const repair = async (steps: Step[]): Promise<number> => {
+    let repaired = 0;
+    for (let at = 0; at < steps.length; at += repairsAtOnce) {
+      const counts = await Promise.all(steps.slice(at, at + repairsAtOnce).map(repairStep));
+      repaired += counts.reduce((sum, count) => sum + count, 0);
+    }
+    return repaired;
+  };
+
+  const remove = async (step: Step): Promise<void> => {
+    const queue = await queues.open(queueOf(step));
+    await queue.remove(toJobId(step)); // a locked job is left to its worker, which finds it is not owed
+  };
+
   return {
-    add: (steps) => withQueueErrors(add(steps)),
-    repair: (steps) =>
-      withQueueErrors(
-        (async () => {
-          let repaired = 0;
-          for (let at = 0; at < steps.length; at += repairsAtOnce) {
-            const counts = await Promise.all(steps.slice(at, at + repairsAtOnce).map(repairStep));
-            repaired += counts.reduce((sum, count) => sum + count, 0);
-          }
-          return repaired;
-        })(),
-      ),
-    remove: async (steps) => {
-      await Promise.allSettled(
-        steps.map(async (step) => {
-          const queue = await queues.open(queueOf(step));
-          await queue.remove(toJobId(step)); // a locked job is left to its worker, which finds it is not owed
-        }),
-      );
+    add: (steps) => connection.use(() => add(steps)),
+    repair: (steps) => connection.use(() => repair(steps)),
+    async remove(steps) {
+      await Promise.allSettled(steps.map((step) => connection.use(() => remove(step))));
     },
     close: queues.close,
   };
-}
-
-async function withQueueErrors<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    throw toQueueError(error);
-  }
 }
 
 /** Moves a delayed job to the front of the queue if its step is due and only a clock that is wrong holds it back. */
@@ -114,59 +107,45 @@ async function promoteIfLate(queue: Queue, id: string, step: Step, now: number):
 }
 
 /** BullMQ queues by name, each made once, when it is first needed. */
-function createQueueSet(options: { connection: Redis; prefix?: string | undefined; logger: Logger }): {
-  open(name: string): Promise<Queue>;
-  close(): Promise<void>;
-} {
-  const queues = new Map<string, Promise<Queue>>();
+function createQueueSet(
+  connection: Redis,
+  prefix: string,
+  logger: Logger,
+): { open(name: string): Promise<Queue>; close(): Promise<void> } {
+  const queues = new Map<string, { queue: Queue; ready: Promise<Queue> }>();
   let closed = false;
 
-  const make = async (name: string): Promise<Queue> => {
-    const queue = new Queue(name, {
-      connection: options.connection,
-      prefix: queuePrefix(options.prefix ?? defaultPrefix),
-      streams: { events: { maxLen: maxEvents } },
-    });
+  const make = (name: string): { queue: Queue; ready: Promise<Queue> } => {
+    const queue = new Queue(name, { connection, prefix, streams: { events: { maxLen: maxEvents } } });
     queue.on("error", (error: Error) => {
-      options.logger.debug({ queue: name, error: toQueueError(error).message }, "step queue trouble");
+      logger.debug({ queue: name, error: messageOf(error) }, "step queue trouble"); // whoever called is told
     });
-    try {
-      await within(openTimeoutMs, queue.waitUntilReady());
-      return queue;
-    } catch (error) {
-      // A queue whose first contact failed stays broken: the next caller gets a new one.
-      queues.delete(name);
-      void queue.close().catch(() => undefined);
-      throw error;
-    }
+    const ready = queue.waitUntilReady().then(
+      () => queue,
+      (error: unknown) => {
+        queues.delete(name); // a queue whose first contact failed stays broken: the next caller gets a new one
+        void queue.close().catch(() => undefined);
+        throw error;
+      },
+    );
+    ready.catch(() => undefined); // the caller may have given up by then
+    return { queue, ready };
   };
 
   return {
     open(name) {
       if (closed) return Promise.reject(new DroverError("stopped", "The step queue was closed."));
       const known = queues.get(name);
-      if (known) return known;
+      if (known) return known.ready;
       const made = make(name);
       queues.set(name, made);
-      return made;
+      return made.ready;
     },
     async close() {
       closed = true;
-      const settled = await Promise.allSettled(queues.values());
+      const open = [...queues.values()];
       queues.clear();
-      await Promise.allSettled(settled.map((one) => (one.status === "fulfilled" ? one.value.close() : undefined)));
+      await Promise.allSettled(open.map(({ queue }) => queue.close()));
     },
   };
-}
-
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer from Redis within ${ms} ms`)), ms);
-  });
-  try {
-    return await Promise.race([work, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,0 +1,73 @@
+import type { Logger } from "../ports.ts";
+
+/** Lines about the same trouble are at least this far apart. */
+const repeatMs = 10_000;
+const firstPauseMs = 250;
+const longestPauseMs = 5_000;
+/** Trouble that stays away this long starts over with the first pause. */
+const calmMs = 30_000;
+
+/** A log for errors that may come thousands of times a second: one line per kind of trouble and time, with a count. */
+export type TroubleLog = (error: unknown, fields: Record<string, unknown>, message: string) => void;
+
+export function createTroubleLog(logger: Logger): TroubleLog {
+  const kinds = new Map<string, { at: number; repeats: number }>();
+  return (error, fields, message) => {
+    const kind = `${message} ${kindOf(error)}`;
+    const now = performance.now();
+    const known = kinds.get(kind);
+    if (known && now - known.at < repeatMs) {
+      known.repeats += 1;
+      return;
+    }
+    const repeats = known?.repeats ?? 0;
+    kinds.set(kind, { at: now, repeats: 0 });
+    logger.warn({ ...fields, error: messageOf(error), ...(repeats > 0 ? { repeats } : {}) }, message);
+  };
+}
+
+/** The message alone: the client's errors carry whole commands, user data included. */
+export function messageOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, 300);
+}
+
+function kindOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (typeof code === "string") return code;
+  const message = messageOf(error);
+  return /^[A-Z]{3,}/.exec(message)?.[0] ?? message.slice(0, 40);
+}
+
+/**
+ * BullMQ retries most refusals of Redis (READONLY, OOM, NOAUTH, LOADING) without a wait, tens of thousands of times in
+ * ten seconds. Each one pauses fetching instead, longer each time; steps in hand go on.
+ */
+export type Damper = { trouble(): void; stop(): void };
+
+export function createDamper(worker: { pause(): void; resume(): void }): Damper {
+  let timer: NodeJS.Timeout | undefined;
+  let streak = 0;
+  let lastAt = Number.NEGATIVE_INFINITY;
+  let stopped = false;
+  return {
+    trouble() {
+      if (stopped || timer) return;
+      const now = performance.now();
+      streak = now - lastAt > calmMs ? 1 : streak + 1;
+      lastAt = now;
+      worker.pause();
+      const pauseMs = Math.min(firstPauseMs * 2 ** (streak - 1), longestPauseMs);
+      timer = setTimeout(
+        () => {
+          timer = undefined;
+          worker.resume();
+        },
+        pauseMs * (0.8 + 0.4 * Math.random()), // not all workers at the same moment
+      );
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import type { StepOutcome } from "../ports.ts";
+
+/** A step in the hands of this worker. */
+export type HeldStep = {
+  controller: AbortController;
+  /** Its lock is gone: whatever comes of it is not reported. */
+  lost: boolean;
+  ended: PromiseWithResolvers<void>;
+  /** The outcome of a step that is not waited for any longer. */
+  abandoned: PromiseWithResolvers<StepOutcome>;
+};
+
+/** The steps of one queue that this worker holds, by job id. */
+export type HeldSteps = {
+  has(jobId: string): boolean;
+  begin(jobId: string): HeldStep;
+  end(jobId: string): void;
+  count(): number;
+  /** Aborts steps whose lock is lost, each once. */
+  loseLocks(jobIds: string[]): void;
+  /** Resolves when none is held. */
+  idle(): Promise<void>;
+  /** Aborts all; one that has not ended `afterMs` later counts as to be delivered again at once. */
+  abandon(afterMs: number): void;
+};
+
+export function createHeldSteps(onLost: (jobId: string) => void): HeldSteps {
+  const held = new Map<string, HeldStep>();
+  return {
+    has: (jobId) => held.has(jobId),
+    begin(jobId) {
+      const step = {
+        controller: new AbortController(),
+        lost: false,
+        ended: Promise.withResolvers<void>(),
+        abandoned: Promise.withResolvers<StepOutcome>(),
+      };
+      held.set(jobId, step);
+      return step;
+    },
+    end(jobId) {
+      held.get(jobId)?.ended.resolve();
+      held.delete(jobId);
+    },
+    count: () => held.size,
+    loseLocks(jobIds) {
+      for (const jobId of jobIds) {
+        const step = held.get(jobId);
+        if (!step || step.lost) continue;
+        step.lost = true;
+        step.controller.abort(new Error("the lock of this step was lost"));
+        onLost(jobId);
+      }
+    },
+    async idle() {
+      while (held.size > 0) await Promise.all([...held.values()].map((step) => step.ended.promise));
+    },
+    abandon(afterMs) {
+      for (const step of held.values()) {
+        step.controller.abort(new Error("the worker stops"));
+        setTimeout(() => step.abandoned.resolve({ type: "again", delayMs: 0, why: "the worker stops" }), afterMs);
+      }
+    },
+  };
+}

@@ -1,0 +1,163 @@
+import { DelayedError, type Job, WaitingError } from "bullmq";
+import type { Redis } from "ioredis";
+import type { Clock, Delivery, Logger, StepOutcome } from "../ports.ts";
+import { messageOf, type TroubleLog } from "./damping.ts";
+import { createHeldSteps, type HeldStep } from "./held-steps.ts";
+import { countLostWorkers, forgiveLostLock, isLockLost } from "./lost-locks.ts";
+import { type ParsedStart, parseStart } from "./start-contract.ts";
+import { runsQueue, stepDataSchema } from "./step-job.ts";
+import { maxAgainMs } from "./step-queue.ts";
+
+/** A job of the `runs` queue, read. */
+export type StartDelivery = {
+  start: ParsedStart;
+  /** When it was queued, epoch ms by the producer's clock. */
+  queuedAt: number;
+  /** As the producer gave it; lower numbers go first. */
+  priority?: number | undefined;
+  signal: AbortSignal;
+};
+
+export type ProcessorOptions = {
+  queue: string;
+  connection: Redis;
+  toKey: (jobId: string) => string;
+  process: (delivery: Delivery) => Promise<StepOutcome>;
+  processStart: (delivery: StartDelivery) => Promise<StepOutcome>;
+  maxPayloadBytes?: number | undefined;
+  clock: Clock;
+  logger: Logger;
+  trouble: TroubleLog;
+  onStarted: () => void;
+};
+
+/** The steps of one queue that this worker holds. */
+export type Processor = {
+  process(job: Job): Promise<string>;
+  /** The lock of these jobs is lost: whoever runs them is told, and no end of theirs is reported. */
+  loseLocks(jobIds: string[]): void;
+  running(): number;
+  /** From now on everything that is delivered goes back at once. */
+  refuse(): void;
+  /** Resolves when no step is held. */
+  idle(): Promise<void>;
+  /** Aborts all signals; what has not ended `afterMs` later goes back to the queue as it is. */
+  abandon(afterMs: number): void;
+};
+
+/** What a finished job leaves in BullMQ's event stream. */
+const marker = "ok";
+const firstCrashDelayMs = 250;
+const zombieDelayMs = 500;
+
+/**
+ * What a BullMQ worker runs for each job. It never fails one: an error means a bug or trouble with Redis, and either way
+ * the step is delivered again after a wait that grows.
+ */
+export function createProcessor(options: ProcessorOptions): Processor {
+  let refusing = false;
+  const held = createHeldSteps((jobId) => {
+    const fields = { queue: options.queue, step: jobId };
+    options.logger.warn(fields, "lost the lock of a step; another worker may have it now");
+    forgiveLostLock(options.connection, options.toKey(jobId)).catch((error: unknown) => {
+      options.trouble(error, fields, "could not record a lost lock");
+    });
+  });
+
+  const work = async (job: Job, jobId: string): Promise<string> => {
+    const step = held.begin(jobId);
+    try {
+      options.onStarted();
+      const outcome = await Promise.race([
+        perform(options, job, jobId, step.controller.signal),
+        step.abandoned.promise,
+      ]);
+      if (step.lost) throw new WaitingError(); // nothing to report: BullMQ leaves the job alone and fetches the next
+      if (outcome.type === "done") return marker;
+      return await giveBack(options, job, outcome.delayMs, step);
+    } finally {
+      held.end(jobId);
+    }
+  };
+
+  return {
+    loseLocks: held.loseLocks,
+    running: held.count,
+    idle: held.idle,
+    abandon: held.abandon,
+    process(job) {
+      const jobId = job.id ?? "";
+      // The producer's wish to keep the job would block its id (a corrected job could not come in).
+      job.opts.removeOnComplete = true;
+      job.opts.removeOnFail = true;
+      if (refusing) return giveBack(options, job, 0);
+      if (!held.has(jobId)) return work(job, jobId);
+      // Delivered anew while its last delivery still runs here: that one lost its lock. It ends first.
+      held.loseLocks([jobId]);
+      return giveBack(options, job, zombieDelayMs);
+    },
+    refuse() {
+      refusing = true;
+    },
+  };
+}
+
+async function perform(options: ProcessorOptions, job: Job, jobId: string, signal: AbortSignal): Promise<StepOutcome> {
+  try {
+    if (options.queue === runsQueue) {
+      const start = parseStart(job, { maxPayloadBytes: options.maxPayloadBytes });
+      const priority = job.priority > 0 ? { priority: job.priority } : {};
+      return await options.processStart({ start, queuedAt: job.timestamp, ...priority, signal });
+    }
+    const step = stepDataSchema.safeParse(job.data);
+    if (!step.success) {
+      // Not one of ours; the sweeper queues anew whatever a run really owes.
+      options.logger.error({ queue: options.queue, step: jobId }, "dropped a job whose data names no step");
+      return { type: "done" };
+    }
+    const lostWorkers = await countLostWorkers(options.connection, options.toKey(jobId), job.stalledCounter);
+    const queuedAt = job.timestamp + (job.opts.delay ?? 0);
+    const deliveries = job.attemptsStarted;
+    return await options.process({ step: step.data, lostWorkers, deliveries, signal, queuedAt });
+  } catch (error) {
+    const delayMs = growing(firstCrashDelayMs, job.attemptsStarted);
+    options.trouble(error, { queue: options.queue, step: jobId, delayMs }, "a step could not be worked on");
+    return { type: "again", delayMs, why: messageOf(error) };
+  }
+}
+
+function growing(firstMs: number, times: number): number {
+  const wait = Math.min(firstMs * 2 ** Math.min(Math.max(times - 1, 0), 20), maxAgainMs);
+  return wait * (0.8 + 0.2 * Math.random());
+}
+
+/**
+ * Returns a job to its queue: to the front, or to be taken after a delay. Tries until it worked or the lock is lost:
+ * a job that is simply dropped would count as one whose worker was lost. Always throws what tells BullMQ to leave it.
+ */
+async function giveBack(options: ProcessorOptions, job: Job, delayMs: number, step?: HeldStep): Promise<never> {
+  const token = job.token ?? "";
+  for (let tries = 1; ; tries += 1) {
+    try {
+      if (delayMs > 0) await job.moveToDelayed(dueAt(options.clock, delayMs), token);
+      else await job.moveToWait(token);
+      break;
+    } catch (error) {
+      const fields = { queue: options.queue, step: job.id };
+      if (isLockLost(error)) options.logger.warn(fields, "lost the lock of a step before it was given back");
+      if (isLockLost(error) || step?.lost || isClosed(error)) break;
+      options.trouble(error, fields, "could not give a step back");
+      await options.clock.sleep(growing(firstCrashDelayMs, tries));
+    }
+  }
+  throw delayMs > 0 ? new DelayedError() : new WaitingError();
+}
+
+/** Redis's time, but never so early that this machine, if its clock is ahead, would take the job back at once. */
+function dueAt(clock: Clock, delayMs: number): number {
+  return Math.ceil(Math.max(clock.now(), Date.now()) + delayMs);
+}
+
+function isClosed(error: unknown): boolean {
+  return error instanceof Error && error.message === "Connection is closed.";
+}

@@ -1,0 +1,199 @@
+import { QueueKeys, RedisConnection, RedisQueueBackend, Worker } from "bullmq";
+import type { Redis } from "ioredis";
+import type { Clock, Delivery, Logger, StepOutcome } from "../ports.ts";
+import { createDamper, createTroubleLog, type Damper, messageOf, type TroubleLog } from "./damping.ts";
+import { isLockLost } from "./lost-locks.ts";
+import { createProcessor, type Processor, type StartDelivery } from "./processor.ts";
+import { defaultPrefix, queuePrefix } from "./step-job.ts";
+
+export type { StartDelivery } from "./processor.ts";
+
+export type StepWorkerOptions = {
+  /**
+   * Makes a client of its own for this worker, which ends it: one for commands and one per queue that waits. It must
+   * retry without limit (`maxRetriesPerRequest: null`) and have no command timeout.
+   */
+  connect: () => Redis;
+  prefix?: string | undefined;
+  /** Names of the queues to serve: `runs`, `model`, `tools`, or `tools-<name>`. */
+  queues: string[];
+  /** Steps at once, per queue. */
+  concurrency: number;
+  process: (delivery: Delivery) => Promise<StepOutcome>;
+  processStart: (delivery: StartDelivery) => Promise<StepOutcome>;
+  clock: Clock;
+  logger: Logger;
+  /** How long a lock outlives its worker. Default 3,000 ms. */
+  lockMs?: number | undefined;
+  /** How often locks are looked at. A dead worker's step is taken up after about `lockMs` and two of these. Default 1,000 ms. */
+  stalledMs?: number | undefined;
+  /** How long steps in hand may go on when the worker stops. Default 10,000 ms. */
+  graceMs?: number | undefined;
+  /** Largest data of a start job, UTF-8 bytes. Default 1 MiB. */
+  maxPayloadBytes?: number | undefined;
+};
+
+export type StepWorker = {
+  /** Resolves when the worker takes steps on every queue. */
+  start(): Promise<void>;
+  /**
+   * Takes no more steps, lets those in hand go on for the grace period, then aborts them and gives them back, so that
+   * another worker has them within seconds. Ends within the grace period and two seconds, Redis or not.
+   * A second call returns the first one's promise.
+   */
+  stop(): Promise<void>;
+  /** Ends at once. Steps in hand are aborted and come back when their locks expire. */
+  kill(): void;
+  /** For readiness: steps in hand, and when the last one was begun (epoch ms by the clock). */
+  stats(): { running: number; lastStartedAt: number | undefined };
+};
+
+type Lane = { queue: string; worker: Worker; blocking: Redis; processor: Processor; damper: Damper };
+
+const defaultLockMs = 3_000;
+const defaultStalledMs = 1_000;
+const defaultGraceMs = 10_000;
+/** Losing a worker never fails a step: the limit of stalls is ours (invariant 8), not BullMQ's. */
+const neverStalledTooOften = 1_000_000_000;
+/** After the abort: the time a step has to end by itself, and the time Redis has to take the steps back. */
+const windDownMs = 500;
+const handBackMs = 1_500;
+
+/** Consumes step queues. Knows nothing of what a step does: that is `process`. */
+export function createStepWorker(options: StepWorkerOptions): StepWorker {
+  const { clock, logger } = options;
+  const trouble = createTroubleLog(logger);
+  const main = options.connect();
+  main.on("error", () => undefined); // reported through the workers below
+  let lastStartedAt: number | undefined;
+  const onStarted = (): void => {
+    lastStartedAt = clock.now();
+  };
+  const lanes = options.queues.map((queue) => createLane(options, queue, { main, trouble, onStarted }));
+  const ended = Promise.withResolvers<void>();
+  let stopping: Promise<void> | undefined;
+
+  const end = (): void => {
+    for (const lane of lanes) lane.damper.stop();
+    for (const client of [...lanes.map((lane) => lane.blocking), main]) endClient(client);
+    ended.resolve();
+  };
+
+  return {
+    async start() {
+      const ready = Promise.all(lanes.map((lane) => lane.worker.waitUntilReady()));
+      ready.catch(() => undefined); // after a stop nobody listens any more
+      await Promise.race([ready, ended.promise]);
+      for (const lane of stopping ? [] : lanes) {
+        lane.worker.run().catch((error: unknown) => {
+          logger.error({ queue: lane.queue, error: messageOf(error) }, "a worker loop ended");
+        });
+      }
+    },
+    stop() {
+      stopping ??= stopLanes(lanes, options.graceMs ?? defaultGraceMs, ended.promise).finally(end);
+      return stopping;
+    },
+    kill() {
+      stopping ??= ended.promise;
+      for (const lane of lanes) {
+        lane.processor.refuse();
+        lane.processor.abandon(0);
+        void lane.worker.close(true).catch(() => undefined);
+      }
+      end();
+    },
+    stats: () => ({ running: lanes.reduce((sum, lane) => sum + lane.processor.running(), 0), lastStartedAt }),
+  };
+}
+
+async function stopLanes(lanes: Lane[], graceMs: number, ended: Promise<void>): Promise<void> {
+  const closing = lanes.map((lane) => {
+    lane.damper.stop();
+    lane.processor.refuse();
+    reviveForEnd(lane.blocking);
+    return lane.worker.close().catch(() => undefined); // waits for steps in hand; for ever when Redis is away
+  });
+  const closed = Promise.race([Promise.all(closing), ended]);
+  const idle = Promise.all(lanes.map((lane) => lane.processor.idle()));
+  await before(graceMs, Promise.race([closed, idle]));
+  for (const lane of lanes) lane.processor.abandon(windDownMs);
+  await before(handBackMs, closed);
+}
+
+/** Waits for `work`, but no longer than `ms`. */
+async function before(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work, timeout]);
+  clearTimeout(timer);
+}
+
+/** What the queues of one worker share. */
+type Shared = { main: Redis; trouble: TroubleLog; onStarted: () => void };
+
+function createLane(options: StepWorkerOptions, queue: string, shared: Shared): Lane {
+  const { main, trouble } = shared;
+  const prefix = queuePrefix(options.prefix ?? defaultPrefix);
+  const keys = new QueueKeys(prefix);
+  const blocking = options.connect();
+  blocking.on("error", () => undefined); // reported through the worker below
+  const toKey = (jobId: string): string => keys.toKey(queue, jobId);
+  const processor = createProcessor({ ...options, ...shared, queue, connection: main, toKey });
+  const worker = new Worker(
+    queue,
+    (job) => processor.process(job),
+    {
+      connection: main,
+      prefix,
+      autorun: false,
+      concurrency: options.concurrency,
+      lockDuration: options.lockMs ?? defaultLockMs,
+      stalledInterval: options.stalledMs ?? defaultStalledMs,
+      maxStalledCount: neverStalledTooOften,
+      removeOnComplete: { count: 0 },
+      removeOnFail: { count: 0 },
+    },
+    // Both connections are ours: BullMQ's own way of making the second one could not be ended while Redis is away.
+    (name, backendOptions) =>
+      new RedisQueueBackend(
+        new RedisConnection(main, { shared: true, blocking: false }),
+        name,
+        keys.getKeys(name),
+        (type) => keys.toKey(name, type),
+        backendOptions,
+        new RedisConnection(blocking, { shared: true, blocking: true }),
+      ),
+  );
+  const damper = createDamper({
+    pause: () => void worker.pause(true).catch(() => undefined),
+    resume: () => void worker.resume(),
+  });
+  worker.on("lockRenewalFailed", (jobIds: string[]) => processor.loseLocks(jobIds));
+  worker.on("error", (error: Error) => onWorkerError(error, queue, trouble, damper));
+  return { queue, worker, blocking, processor, damper };
+}
+
+function onWorkerError(error: Error, queue: string, trouble: TroubleLog, damper: Damper): void {
+  if (error.message.startsWith("could not renew lock")) return; // told by `lockRenewalFailed`
+  if (isLockLost(error)) return trouble(error, { queue }, "a step ended after its lock was lost");
+  trouble(error, { queue }, "step worker trouble");
+  if (!isConnectionError(error)) damper.trouble();
+}
+
+function isConnectionError(error: Error): boolean {
+  const code = "code" in error ? error.code : undefined;
+  return typeof code === "string" || error.message === "Connection is closed.";
+}
+
+/** A client between two attempts to connect never says that it ended, and keeps its commands: it is sent into one first. */
+function reviveForEnd(client: Redis): void {
+  if (client.status === "reconnecting") client.connect().catch(() => undefined);
+}
+
+function endClient(client: Redis): void {
+  reviveForEnd(client);
+  client.disconnect();
+}
