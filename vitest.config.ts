@@ -1,9 +1,8 @@
-import { existsSync } from "node:fs";
 import { defineConfig, type ViteUserConfig } from "vitest/config";
 
 const config: ViteUserConfig = defineConfig({
   test: {
-    globalSetup: ["test/support/redis-global.ts"].filter((path) => existsSync(path)),
+    globalSetup: ["test/support/redis-global.ts"],
     projects: [
       {
         extends: true,
