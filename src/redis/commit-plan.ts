@@ -1,0 +1,92 @@
+import type { Appended } from "../core/change.ts";
+import type { FeedEntry } from "../core/event.ts";
+import type { ToolMessage } from "../core/message.ts";
+import { owed } from "../core/owed.ts";
+import { isEnded, type Run } from "../core/run.ts";
+import { type Keys, listMember } from "./keys.ts";
+import { encodeFeedEntry, encodeHead, encodeMessage } from "./run-codec.ts";
+
+/** What one run of the commit script does. `previous` is null for a run that must not exist yet. */
+export type CommitInput = {
+  previous: Run | null;
+  run: Run;
+  append: Appended[];
+  results: ToolMessage[];
+  entries: FeedEntry[];
+  /** Drops what the id held before: for a new run, and for one that takes the id of a rejected record. */
+  fresh: boolean;
+};
+
+/** How long live text is kept after the end of its run. */
+export const liveAfterEndMs = 600_000;
+
+/** Keys and arguments of the commit script, as its header describes them. */
+export function toCommitArguments(keys: Keys, input: CommitInput): { keys: string[]; args: (string | number)[] } {
+  const { previous, run, append, results, entries, fresh } = input;
+  const own = keys.run(run.runId);
+  const head = encodeHead(fresh ? null : previous, run);
+  const indexes = indexChanges(keys, previous, run);
+  const indexKeys = [...new Set(indexes.map(([key]) => key))];
+  const firstIndexKey = 7;
+  const block = (items: (string | number)[][]): (string | number)[] => [items.length, ...items.flat()];
+  return {
+    keys: [own.head, own.messages, own.results, own.feed, own.live, keys.owing, ...indexKeys],
+    args: [
+      previous?.revision ?? "",
+      previous?.token ?? "",
+      run.token,
+      fresh ? 0 : (previous?.messageCount ?? 0),
+      fresh ? "fresh" : "",
+      run.runId,
+      owingSince(run) ?? "",
+      liveExpiry(previous, run),
+      own.channel,
+      ...block(indexes.map(([key, ...change]) => [firstIndexKey + indexKeys.indexOf(key), ...change])),
+      ...block(entries.map((entry) => [entry.seq, encodeFeedEntry(entry)])),
+      ...block(
+        append.map((item) =>
+          item.type === "message" ? ["message", encodeMessage(item.message)] : ["result", item.callId],
+        ),
+      ),
+      ...block(results.map((result) => [result.callId, encodeMessage(result)])),
+      ...block(head.remove.map((name) => [name])),
+      ...block(head.set),
+    ],
+  };
+}
+
+/** Since when the run owes something that could be done: not before the earliest of its steps may run. */
+export function owingSince(run: Run): number | undefined {
+  const steps = owed(run);
+  if (steps.length === 0) return undefined;
+  return Math.max(run.updatedAt, Math.min(...steps.map((step) => step.notBefore ?? 0)));
+}
+
+function liveExpiry(previous: Run | null, run: Run): string {
+  const was = previous !== null && isEnded(previous);
+  if (isEnded(run) && !was) return `expire:${liveAfterEndMs}`;
+  return was && !isEnded(run) ? "persist" : "";
+}
+
+type IndexChange = [key: string, action: "add" | "remove", member: string];
+
+/** Which listing sets change. None does as long as the status stays. */
+function indexChanges(keys: Keys, previous: Run | null, run: Run): IndexChange[] {
+  const before = previous ? places(keys, previous) : [];
+  const after = places(keys, run);
+  const has = (all: [string, string][], [key, member]: [string, string]): boolean =>
+    all.some((other) => other[0] === key && other[1] === member);
+  return [
+    ...before.filter((place) => !has(after, place)).map(([key, member]): IndexChange => [key, "remove", member]),
+    ...after.filter((place) => !has(before, place)).map(([key, member]): IndexChange => [key, "add", member]),
+  ];
+}
+
+function places(keys: Keys, run: Run): [string, string][] {
+  const member = listMember(run);
+  return [
+    [keys.listAll, member],
+    [keys.listByStatus(run.status), member],
+    [keys.listByAgent(run.agent), member],
+  ];
+}

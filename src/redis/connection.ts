@@ -1,0 +1,159 @@
+import type { Redis } from "ioredis";
+import { DroverError } from "../core/errors.ts";
+import type { Logger } from "../ports.ts";
+import { redisErrorCode, toRedisError } from "./redis-error.ts";
+import { addressOf, type ConnectionRole, makeClient, type RedisTarget } from "./redis-options.ts";
+
+export type { ConnectionRole, RedisTarget } from "./redis-options.ts";
+
+/** One connection that is watched, so that its failures become ours and its errors never go unheard. */
+export type RedisConnection = {
+  readonly client: Redis;
+  readonly role: ConnectionRole;
+  /** `host:port` or a socket path, without a password. */
+  readonly address: string;
+  /**
+   * Resolves when commands can be sent.
+   *
+   * @param timeoutMs default 1,500 for a producer and subscriber, 5,000 for a worker.
+   * @throws DroverError `queue_unavailable`, saying where Redis was looked for and what to do.
+   */
+  ready(timeoutMs?: number): Promise<void>;
+  /**
+   * Runs commands. A producer waits at most `ready`'s time for the connection and 10 s for the answer; a worker waits
+   * for Redis to come back. Every failure of Redis comes out as a `DroverError`.
+   */
+  use<T>(fn: (client: Redis) => Promise<T>): Promise<T>;
+  /** Closes for good. Commands on their way are given up. */
+  close(): Promise<void>;
+};
+
+export type ConnectOptions = {
+  role: ConnectionRole;
+  logger?: Logger | undefined;
+  /** Shown in CLIENT LIST. */
+  name?: string | undefined;
+};
+
+const readyTimeoutMs: Record<ConnectionRole, number> = { producer: 1_500, subscriber: 1_500, worker: 5_000 };
+const answerTimeoutMs = 10_000;
+const logEveryMs = 10_000;
+
+/**
+ * Opens a connection of our own, also when an ioredis instance is given: that one is only copied from.
+ *
+ * @throws DroverError `invalid` for a URL or an option that cannot work, naming it.
+ */
+export function connect(target: RedisTarget, options: ConnectOptions): RedisConnection {
+  const { role } = options;
+  const client = makeClient(target, role, options.name);
+  const address = addressOf(client.options);
+  const last = watch(client, address, options.logger);
+  let closed = false;
+
+  async function ready(timeoutMs: number = readyTimeoutMs[role]): Promise<void> {
+    if (closed) throw new DroverError("stopped", "This Redis connection was closed.");
+    if (client.status === "ready") return;
+    const failure = await untilReady(client, timeoutMs, last);
+    if (failure === undefined) return;
+    throw toRedisError(failure, address);
+  }
+
+  return {
+    client,
+    role,
+    address,
+    ready,
+    async use(fn) {
+      if (closed) throw new DroverError("stopped", "This Redis connection was closed.");
+      try {
+        if (role === "worker") return await fn(client);
+        await ready();
+        return await within(fn(client), answerTimeoutMs);
+      } catch (error) {
+        throw toRedisError(error, address);
+      }
+    },
+    async close() {
+      if (closed) return;
+      closed = true;
+      client.disconnect();
+    },
+  };
+}
+
+type LastError = { error: unknown };
+
+/** Listens to a client's errors, and logs each kind at most every ten seconds: an outage must not flood the log. */
+function watch(client: Redis, address: string, logger: Logger | undefined): LastError {
+  const last: LastError = { error: undefined };
+  const damped = createDampedWarning(logger);
+  client.on("error", (error: unknown) => {
+    last.error = error;
+    const code = redisErrorCode(error);
+    damped(code, { address, code }, "Redis connection trouble");
+  });
+  client.on("ready", () => {
+    last.error = undefined;
+  });
+  return last;
+}
+
+export type DampedWarning = (key: string, fields: Record<string, unknown>, message: string) => void;
+
+/** A warning per key at most every ten seconds, with the number of those left out. */
+export function createDampedWarning(logger: Logger | undefined): DampedWarning {
+  const kinds = new Map<string, { at: number; suppressed: number }>();
+  return (key, fields, message) => {
+    const now = performance.now();
+    const kind = kinds.get(key);
+    if (kind && now - kind.at < logEveryMs) {
+      kind.suppressed += 1;
+      return;
+    }
+    kinds.set(key, { at: now, suppressed: 0 });
+    logger?.warn(kind?.suppressed ? { ...fields, suppressed: kind.suppressed } : fields, message);
+  };
+}
+
+/** Codes for which waiting longer is of no use. */
+const hopeless = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
+
+/** Undefined once the client is ready; else why it is not. */
+function untilReady(client: Redis, timeoutMs: number, last: LastError): Promise<unknown> {
+  return new Promise((resolve) => {
+    const settle = (failure: unknown): void => {
+      clearTimeout(timer);
+      client.off("ready", onReady);
+      client.off("error", onError);
+      client.off("end", onEnd);
+      resolve(failure);
+    };
+    const onReady = (): void => settle(undefined);
+    const onError = (error: unknown): void => {
+      if (hopeless.has(redisErrorCode(error))) settle(error);
+    };
+    const onEnd = (): void => settle(last.error ?? new Error("Connection is closed."));
+    const timer = setTimeout(() => settle(last.error ?? timedOut()), timeoutMs);
+    client.on("ready", onReady);
+    client.on("error", onError);
+    client.on("end", onEnd);
+    if (hopeless.has(redisErrorCode(last.error))) settle(last.error);
+  });
+}
+
+function timedOut(): Error {
+  return Object.assign(new Error("no answer in time"), { code: "ETIMEDOUT" });
+}
+
+async function within<T>(promise: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(timedOut()), ms);
+  });
+  try {
+    return await Promise.race([promise, limit]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

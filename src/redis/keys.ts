@@ -1,0 +1,86 @@
+/** Keys of one run. */
+export type RunKeys = {
+  /** Hash: everything that decides what the run does next. */
+  head: string;
+  /** List: the transcript, append-only; each entry is `<token of its commit> <JSON>`. */
+  messages: string;
+  /** Hash: results that came before the others of their turn, by call id. */
+  results: string;
+  /** Stream: what was committed, entry ids `<seq>-0`. */
+  feed: string;
+  /** Stream: text as it arrives; dropped some minutes after the end. */
+  live: string;
+  /** Pub/sub channel: something happened to the run. */
+  channel: string;
+};
+
+/** Every name Drover's records have in Redis. All share the hash slot of the prefix. */
+export type Keys = {
+  prefix: string;
+  /** BullMQ's prefix. Nothing of ours lives under it. */
+  queuePrefix: string;
+  run(runId: string): RunKeys;
+  /** Sorted set of runs that owe something, scored by since when (epoch ms). */
+  owing: string;
+  /** Sorted sets for listing; all scores are 0 and members order by creation, see `listMember`. */
+  listAll: string;
+  listByStatus(status: string): string;
+  listByAgent(agent: string): string;
+  definition(hash: string): string;
+  /** Pub/sub channel: a run was changed from outside its steps. */
+  control: string;
+};
+
+export const defaultPrefix = "{drover}";
+
+/**
+ * Names of everything under `prefix`, which should hold a hash tag (`{...}`): on a Redis Cluster it must, since one
+ * script touches several keys.
+ */
+export function createKeys(prefix: string = defaultPrefix): Keys {
+  const ours = `${prefix}:r`;
+  return {
+    prefix,
+    queuePrefix: `${prefix}:q`,
+    run(runId) {
+      const base = `${ours}:run:${runId}`;
+      return {
+        head: base,
+        messages: `${base}:messages`,
+        results: `${base}:results`,
+        feed: `${base}:feed`,
+        live: `${base}:live`,
+        channel: `${base}:channel`,
+      };
+    },
+    owing: `${ours}:owing`,
+    listAll: `${ours}:list`,
+    listByStatus: (status) => `${ours}:list:status:${status}`,
+    listByAgent: (agent) => `${ours}:list:agent:${agent}`,
+    definition: (hash) => `${ours}:definition:${hash}`,
+    control: `${ours}:control`,
+  };
+}
+
+/** The hash tag of a prefix, undefined if it has none and its keys would spread over a cluster's slots. */
+export function hashTag(prefix: string): string | undefined {
+  return /\{([^}]+)\}/.exec(prefix)?.[1];
+}
+
+/**
+ * A run's member in the listing sets: ordered by creation, then by id. It is also the cursor, so that a page goes on
+ * at the right place whatever came or went meanwhile.
+ */
+export function listMember(run: { runId: string; createdAt: number }): string {
+  return `${String(Math.trunc(run.createdAt)).padStart(15, "0")}:${run.runId}`;
+}
+
+const memberPattern = /^\d{15}:[A-Za-z0-9._-]{1,128}$/;
+
+export function isListMember(text: string): boolean {
+  return memberPattern.test(text);
+}
+
+export function runIdOfMember(member: string): string {
+  return member.slice(16);
+}

@@ -1,0 +1,81 @@
+import type { Redis } from "ioredis";
+import type { Message } from "../core/message.ts";
+import type { Run } from "../core/run.ts";
+import type { RedisConnection } from "./connection.ts";
+import type { Keys } from "./keys.ts";
+import { decodeEntry, decodeHead } from "./run-codec.ts";
+
+/** No single command reads more entries than this, except the load of a transcript that is not in the cache. */
+export const maxPage = 1_000;
+
+/** A transcript entry: the token of its commit, the message, and what it takes in memory, about. */
+export type Entry = { token: string; message: Message; bytes: number };
+
+/** The head alone. */
+export async function readHead(connection: RedisConnection, keys: Keys, runId: string): Promise<Run | null> {
+  const fields = await connection.use((client) => client.hgetall(keys.run(runId).head));
+  return decodeHead(runId, fields);
+}
+
+/** The head and a range of the transcript as of the same moment, in one round trip. */
+export async function readHeadWithEntries(
+  connection: RedisConnection,
+  keys: Keys,
+  runId: string,
+  range: [from: number, to: number],
+): Promise<{ run: Run | null; entries: Entry[] }> {
+  const { head, messages } = keys.run(runId);
+  const [fields, rows] = await connection.use(async (client) => {
+    const replies =
+      (await client
+        .multi()
+        .hgetall(head)
+        .lrange(messages, ...range)
+        .exec()) ?? [];
+    return replies.map(unwrap) as [Record<string, string>, string[]];
+  });
+  const run = decodeHead(runId, fields);
+  if (!run) return { run, entries: [] };
+  // A character is held in two bytes, once as text inside the message, and a little more.
+  const entries = rows.map((row) => ({
+    ...decodeEntry(row, `transcript of run ${runId}`),
+    bytes: 200 + 2 * row.length,
+  }));
+  return { run, entries };
+}
+
+/** One command's reply inside a transaction or a pipeline; its error is thrown. */
+export function unwrap([error, reply]: [Error | null, unknown]): unknown {
+  if (error) throw error;
+  return reply;
+}
+
+/** Pairs of a hash as Redis lists them, as an object. */
+export function toFields(pairs: (string | number)[]): Record<string, string> {
+  const fields: Record<string, string> = {};
+  for (let index = 0; index + 1 < pairs.length; index += 2) fields[String(pairs[index])] = String(pairs[index + 1]);
+  return fields;
+}
+
+const scriptNames = new Map<string, string>();
+
+type Scripted = Redis & Record<string, (...args: (string | number)[]) => Promise<(string | number)[]>>;
+
+/**
+ * Runs a script by its hash, and sends its text when Redis does not know it (first use, SCRIPT FLUSH, a failover):
+ * the client library sees to that.
+ */
+export function runScript(
+  client: Redis,
+  lua: string,
+  input: { keys: string[]; args: (string | number)[] },
+): Promise<(string | number)[]> {
+  let name = scriptNames.get(lua);
+  if (!name) {
+    name = `droverScript${scriptNames.size}`;
+    scriptNames.set(lua, name);
+  }
+  if (!(name in client)) client.defineCommand(name, { lua });
+  const run = (client as Scripted)[name] as Scripted[string];
+  return run.call(client, input.keys.length, ...input.keys, ...input.args);
+}

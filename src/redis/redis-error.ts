@@ -1,0 +1,69 @@
+import { DroverError } from "../core/errors.ts";
+
+/** What to do about each class of refusal or loss. Keys are reply codes of Redis and error codes of sockets. */
+const advice: Record<string, string> = {
+  READONLY: "it is a replica and refuses writes; point the URL at the primary, or wait for the failover to end",
+  OOM: "its memory is full; raise maxmemory or delete old runs",
+  LOADING: "it is still loading its data; wait for it",
+  NOAUTH: "it wants a password; put it into the URL: redis://:PASSWORD@HOST:PORT",
+  WRONGPASS: "it refused the user name or password; correct them in the URL",
+  NOPERM: "the user may not run a command that is needed; extend its ACL",
+  MISCONF: "it cannot save to disk and refuses writes; look at its log and its disk",
+  MASTERDOWN: "its link to the primary is down; wait, or point the URL at the primary",
+  NOREPLICAS: "too few replicas are connected for a write; bring them back or lower min-replicas-to-write",
+  CLUSTERDOWN: "the cluster is down; bring its nodes back",
+  CROSSSLOT: "keys fall into several slots of the cluster; set a prefix with a hash tag, such as {drover}",
+  BUSY: "a script of another client blocks it; wait, or end it with SCRIPT KILL",
+  ECONNREFUSED: "nothing listens there; start Redis or correct the URL",
+  ENOTFOUND: "the host name is unknown; correct the URL",
+  EAI_AGAIN: "the host name could not be looked up; check DNS or correct the URL",
+  ENOENT: "the socket file is not there; start Redis or correct the path",
+  EACCES: "the socket file may not be opened; correct its permissions",
+  ETIMEDOUT: "it does not answer; check the network, or correct the URL",
+  CLOSED: "the connection to it was lost; check that it is up",
+  ECONNRESET: "the connection was cut; check that Redis is up, and whether it wants TLS (rediss://)",
+};
+
+const refusal = /^([A-Z]{2,}) /;
+
+/** A short code for a failure of Redis or of the way there. Never holds an argument of the command. */
+export function redisErrorCode(error: unknown): string {
+  if (!(error instanceof Error)) return "UNKNOWN";
+  return replyCode(error.message) ?? clientCode(error);
+}
+
+/** The code that Redis's answer begins with. */
+function replyCode(message: string): string | undefined {
+  const reply = refusal.exec(message)?.[1];
+  // A script that failed may put its own words before the code of the command inside it.
+  return reply === "ERR"
+    ? (/\b(READONLY|OOM|MISCONF|WRONGTYPE|NOREPLICAS|NOPERM)\b/.exec(message)?.[1] ?? "ERR")
+    : reply;
+}
+
+/** A code for what went wrong on our side of the connection. */
+function clientCode(error: Error): string {
+  const { code } = error as { code?: unknown };
+  if (typeof code === "string") return code;
+  if (/timed out|ETIMEDOUT/.test(error.message)) return "ETIMEDOUT";
+  const lost = /Connection is closed|isn't writeable|aborted due to connection/i.test(error.message);
+  return lost || error.name === "MaxRetriesPerRequestError" ? "CLOSED" : "UNKNOWN";
+}
+
+/**
+ * A failure of Redis as ours. Holds a code and our own sentence: what ioredis attaches to an error (the command and its
+ * arguments, whole scripts and messages among them) stays behind.
+ */
+export function toRedisError(error: unknown, address: string): DroverError {
+  if (error instanceof DroverError) return error;
+  const code = redisErrorCode(error);
+  if (code === "WRONGTYPE") {
+    return new DroverError(
+      "invalid",
+      `A key of Drover's at ${address} holds a value of another type (WRONGTYPE): another program writes under the same ` +
+        "prefix. Give Drover a prefix of its own (DROVER_PREFIX).",
+    );
+  }
+  const what = advice[code] ?? "check that it is up and that the URL is right";
+  return new DroverError("queue_unavailable", `Redis at ${address} cannot be used (${code}): ${what}.`);
+}

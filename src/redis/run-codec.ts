@@ -1,0 +1,227 @@
+import { z } from "zod";
+import { DroverError } from "../core/errors.ts";
+import type { FeedEntry } from "../core/event.ts";
+import { contentSchema, type Message, messageSchema, type ToolMessage } from "../core/message.ts";
+import { minReader, type OpenCall, type Run, runStatuses, schemaVersion, stopReasons } from "../core/run.ts";
+
+// A run's head is a hash: what the commit script compares in fields of its own, one field per open call so that a commit
+// writes only the calls it changed, the rest as JSON in `head`. Objects are read loosely: what a newer version put in
+// comes back as it was when this version writes.
+
+const count = z.int().nonnegative();
+const time = z.number();
+const holdSchema = z.looseObject({
+  reason: z.enum(["unknown_agent", "unknown_tool", "newer_record", "backoff"]),
+  detail: z.string(),
+});
+const errorSchema = z.looseObject({ code: z.string(), message: z.string() });
+const stepFields = {
+  attempt: z.int(),
+  owedAt: count,
+  crashes: count.optional(),
+  isolatedStarts: count.optional(),
+};
+
+const limits = z.looseObject({
+  maxTurns: z.number().optional(),
+  maxTokens: z.number().optional(),
+  maxCostUsd: z.number().optional(),
+  deadlineMs: z.number().optional(),
+});
+
+const headSchema = z.object({
+  agent: z.string(),
+  agentHash: z.string().optional(),
+  stopReason: z.enum(stopReasons).optional(),
+  error: errorSchema.optional(),
+  turns: count,
+  model: z.looseObject({ ...stepFields, notBefore: time.optional(), hold: holdSchema.optional() }).optional(),
+  pendingInput: z.array(messageSchema),
+  inputIds: z.array(z.string()),
+  messageCount: count,
+  eventSeq: count,
+  limits,
+  retryLimits: limits.optional(),
+  usage: z.looseObject({
+    inputTokens: z.number(),
+    outputTokens: z.number(),
+    cachedTokens: z.number(),
+    costUsd: z.number().optional(),
+    estimated: z.boolean().optional(),
+  }),
+  lateUsage: z.array(z.string()),
+  deadlineAt: time.optional(),
+  deadlineMs: z.number().optional(),
+  wakeOwedAt: count,
+  createdAt: time,
+  updatedAt: time,
+  startedAt: time.optional(),
+  endedAt: time.optional(),
+  inputHash: z.string(),
+  metadata: z.record(z.string(), z.unknown()),
+  session: z.string().optional(),
+  priority: z.number().optional(),
+  trace: z.looseObject({
+    traceId: z.string(),
+    rootSpanId: z.string(),
+    parentSpanId: z.string().optional(),
+    flags: z.number(),
+  }),
+});
+const knownFields = new Set(Object.keys(headSchema.shape));
+
+const callBase = {
+  ...stepFields,
+  callId: z.string(),
+  toolCallId: z.string(),
+  turn: count,
+  position: count,
+  tool: z.string(),
+  effect: z.enum(["read", "write", "irreversible"]),
+  repeatable: z.boolean(),
+  onUnknown: z.enum(["tell", "ask"]),
+  timeoutMs: z.number(),
+  queue: z.string().optional(),
+};
+const started = { ...callBase, startToken: z.string(), timeoutAt: time };
+const callSchema = z.discriminatedUnion("state", [
+  z.looseObject({ ...callBase, state: z.literal("approval"), expiresAt: time.optional() }),
+  z.looseObject({ ...callBase, state: z.literal("ready"), notBefore: time.optional(), hold: holdSchema.optional() }),
+  z.looseObject({ ...started, state: z.literal("started") }),
+  z.looseObject({ ...started, state: z.literal("lost") }),
+  z.looseObject({ ...callBase, state: z.literal("asking") }),
+  z.looseObject({ ...callBase, state: z.literal("settled") }),
+]);
+
+const fixedSchema = z.object({
+  v: z.coerce.number().int().positive(),
+  min: z.coerce.number().int().positive(),
+  rev: z.coerce.number().int().positive(),
+  tok: z.string().min(1),
+  status: z.enum(runStatuses),
+});
+
+const entrySchema = z.looseObject({ type: z.string(), at: time, turn: count });
+const toolMessageSchema = z.looseObject({ role: z.literal("tool"), callId: z.string(), content: contentSchema });
+
+const callPrefix = "call:";
+
+/** The fields of a head hash that `run` needs and `previous` does not have, and those it must lose. */
+export type HeadChange = { set: [string, string][]; remove: string[] };
+
+/** What turns the stored head of `previous` (null: nothing is stored) into that of `run`. */
+export function encodeHead(previous: Run | null, run: Run): HeadChange {
+  const { schemaVersion: v, minReader: min, revision, token, status, runId: _runId, calls, unknown, ...rest } = run;
+  const before = new Map(previous?.calls.map((call) => [call.callId, call]));
+  const set: [string, string][] = [];
+  for (const call of calls) {
+    // Transitions replace a call they change and pass on the object of one they do not.
+    if (before.get(call.callId) !== call) set.push([callPrefix + call.callId, JSON.stringify(call)]);
+    before.delete(call.callId);
+  }
+  set.push(
+    ["v", String(v)],
+    ["min", String(min)],
+    ["rev", String(revision)],
+    ["tok", token],
+    ["status", status],
+    ["head", JSON.stringify({ ...unknown, ...rest })],
+  );
+  return { set, remove: [...before.keys()].map((callId) => callPrefix + callId) };
+}
+
+/**
+ * A head hash as a run; null if the hash is empty.
+ *
+ * @throws DroverError `unsupported` if a newer version wrote it and says that this one must not touch it;
+ *   `invalid` if it cannot be read.
+ */
+export function decodeHead(runId: string, fields: Record<string, string>): Run | null {
+  if (Object.keys(fields).length === 0) return null;
+  const fixed = parse(fixedSchema, fields, `run ${runId}`);
+  if (fixed.min > schemaVersion) throw newer(runId, fixed.min);
+  const raw = parseJson(fields.head ?? "", `run ${runId}`);
+  const head = parse(headSchema, raw, `run ${runId}`);
+  const unknown = Object.entries(raw as Record<string, unknown>).filter(([name]) => !knownFields.has(name));
+  const calls = Object.entries(fields)
+    .filter(([name]) => name.startsWith(callPrefix))
+    .map(([name, json]) => parse(callSchema, parseJson(json, `run ${runId}`), `${name} of run ${runId}`) as OpenCall)
+    .sort((a, b) => a.turn - b.turn || a.position - b.position);
+  return {
+    ...(head as Omit<Run, "runId" | "schemaVersion" | "minReader" | "revision" | "token" | "status" | "calls">),
+    schemaVersion: fixed.v,
+    minReader: fixed.min,
+    runId,
+    revision: fixed.rev,
+    token: fixed.tok,
+    status: fixed.status,
+    calls,
+    ...(unknown.length > 0 ? { unknown: Object.fromEntries(unknown) } : {}),
+  };
+}
+
+function newer(runId: string, min: number): DroverError {
+  return new DroverError(
+    "unsupported",
+    `Run ${runId} was written by a newer version of Drover (needs reader ${min}, this is ${schemaVersion}; it writes for ` +
+      `reader ${minReader} and up). Upgrade this process; the run is left as it is.`,
+  );
+}
+
+/** A transcript entry as stored, without the token that the commit puts before it. */
+export function encodeMessage(message: Message): string {
+  return JSON.stringify(message);
+}
+
+/** A stored transcript entry: the token of its commit, and the message. */
+export function decodeEntry(entry: string, where: string): { token: string; message: Message } {
+  const space = entry.indexOf(" ");
+  if (space < 1) throw damaged(where, "an entry has no token");
+  return {
+    token: entry.slice(0, space),
+    message: parse(messageSchema, parseJson(entry.slice(space + 1), where), where),
+  };
+}
+
+export function decodeResult(json: string, where: string): ToolMessage {
+  return parse(toolMessageSchema, parseJson(json, where), where) as unknown as ToolMessage;
+}
+
+/** A feed entry without its sequence number, which is the stream id. */
+export function encodeFeedEntry(entry: FeedEntry): string {
+  const { seq: _seq, ...rest } = entry;
+  return JSON.stringify(rest);
+}
+
+export function decodeFeedEntry(id: string, json: string, where: string): FeedEntry {
+  const seq = Number(id.split("-")[0]);
+  return { seq, ...parse(entrySchema, parseJson(json, where), where) } as FeedEntry;
+}
+
+/** Parses stored JSON by a schema. `where` names the record in the error. */
+export function parseStored<T>(schema: z.ZodType<T>, json: string, where: string): T {
+  return parse(schema, parseJson(json, where), where);
+}
+
+function parseJson(json: string, where: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    throw damaged(where, "it is not JSON");
+  }
+}
+
+function parse<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  throw damaged(where, `${issue?.path.join(".") || "it"} does not fit: ${issue?.message ?? "unknown problem"}`);
+}
+
+/** The error for a record that cannot be read. Holds no content. */
+export function damaged(where: string, why: string): DroverError {
+  return new DroverError(
+    "invalid",
+    `The stored record of ${where} is damaged (${why}). Restore it from a backup, or delete it.`,
+  );
+}

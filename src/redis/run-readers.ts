@@ -1,0 +1,95 @@
+import { z } from "zod";
+import type { AgentDefinition } from "../core/agent.ts";
+import { DroverError } from "../core/errors.ts";
+import type { FeedEntry } from "../core/event.ts";
+import type { Message } from "../core/message.ts";
+import type { RunStore } from "../ports.ts";
+import { liveAfterEndMs } from "./commit-plan.ts";
+import type { RedisConnection } from "./connection.ts";
+import type { Keys } from "./keys.ts";
+import { maxPage, runScript } from "./read.ts";
+import { decodeEntry, decodeFeedEntry, decodeResult, parseStored } from "./run-codec.ts";
+import { publishLiveScript } from "./scripts.ts";
+
+const liveEntriesKept = 10_000;
+const liveKeptMs = 24 * 3_600_000;
+
+const definitionSchema = z.looseObject({
+  name: z.string(),
+  instructions: z.string(),
+  model: z.string(),
+  provider: z.string(),
+  tools: z.array(
+    z.looseObject({ name: z.string(), description: z.string(), parameters: z.record(z.string(), z.unknown()) }),
+  ),
+  request: z.record(z.string(), z.unknown()),
+  limits: z.record(z.string(), z.unknown()),
+  version: z.string().optional(),
+}) as unknown as z.ZodType<AgentDefinition>;
+
+const deltasSchema = z.array(
+  z.object({ turn: z.number(), attempt: z.number(), execution: z.string(), text: z.string() }),
+);
+
+export type Readers = Pick<
+  RunStore,
+  "readMessages" | "readResults" | "readFeed" | "publishLive" | "readLive" | "putDefinition" | "getDefinition"
+>;
+
+/** What is read and written beside heads and commits. */
+export function createReaders(connection: RedisConnection, keys: Keys): Readers {
+  return {
+    async readMessages(runId, from, to) {
+      const messages: Message[] = [];
+      const key = keys.run(runId).messages;
+      for (let start = Math.max(0, from); start < to; start += maxPage) {
+        const stop = Math.min(to, start + maxPage) - 1;
+        const page = await connection.use((client) => client.lrange(key, start, stop));
+        messages.push(...page.map((entry) => decodeEntry(entry, `transcript of run ${runId}`).message));
+        if (page.length < stop - start + 1) break;
+      }
+      return messages;
+    },
+
+    async readResults(runId) {
+      const stored = await connection.use((client) => client.hgetall(keys.run(runId).results));
+      const where = `results of run ${runId}`;
+      return Object.fromEntries(Object.entries(stored).map(([callId, json]) => [callId, decodeResult(json, where)]));
+    },
+
+    async readFeed(runId, after, limit) {
+      const count = Math.min(limit, maxPage);
+      if (count < 1) return [];
+      const start = `${Math.max(0, Math.trunc(after)) + 1}-0`;
+      const rows = await connection.use((client) => client.xrange(keys.run(runId).feed, start, "+", "COUNT", count));
+      return rows.map(([id, fields]): FeedEntry => decodeFeedEntry(id, fields[1] ?? "", `feed of run ${runId}`));
+    },
+
+    async publishLive(runId, deltas) {
+      if (deltas.length === 0) return;
+      const { live, channel } = keys.run(runId);
+      const args = [JSON.stringify(deltas), liveEntriesKept, liveKeptMs, liveAfterEndMs, channel];
+      await connection.use((client) => runScript(client, publishLiveScript, { keys: [live], args }));
+    },
+
+    async readLive(runId, from) {
+      if (!/^\d+(-\d+)?$/.test(from)) throw new DroverError("invalid", `"${from}" is no position in live text. Use 0.`);
+      const key = keys.run(runId).live;
+      const rows = await connection.use((client) => client.xrange(key, `(${from}`, "+", "COUNT", maxPage));
+      const where = `live text of run ${runId}`;
+      return {
+        deltas: rows.flatMap(([, fields]) => parseStored(deltasSchema, fields[1] ?? "", where)),
+        next: rows.at(-1)?.[0] ?? from,
+      };
+    },
+
+    async putDefinition(hash, definition) {
+      await connection.use((client) => client.set(keys.definition(hash), JSON.stringify(definition), "NX"));
+    },
+
+    async getDefinition(hash) {
+      const json = await connection.use((client) => client.get(keys.definition(hash)));
+      return json === null ? null : parseStored(definitionSchema, json, `agent definition ${hash}`);
+    },
+  };
+}

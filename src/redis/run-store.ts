@@ -1,0 +1,69 @@
+import type { Run } from "../core/run.ts";
+import type { CommitResult, Logger, RunStore } from "../ports.ts";
+import { type CommitInput, toCommitArguments } from "./commit-plan.ts";
+import { createDampedWarning, type RedisConnection } from "./connection.ts";
+import type { Keys } from "./keys.ts";
+import { listRuns } from "./list-runs.ts";
+import { createTranscriptLoader } from "./load-transcript.ts";
+import { maxPage, readHead, readHeadWithEntries, runScript, toFields } from "./read.ts";
+import { damaged, decodeHead } from "./run-codec.ts";
+import { createReaders } from "./run-readers.ts";
+import { commitScript } from "./scripts.ts";
+
+export type RedisRunStoreOptions = {
+  connection: RedisConnection;
+  keys: Keys;
+  logger?: Logger | undefined;
+  /** How much memory the cache of transcripts may take, about; default 64 MiB, 0 for none. */
+  cacheBytes?: number | undefined;
+};
+
+const defaultCacheBytes = 64 * 1024 * 1024;
+
+/** Runs in Redis. Contract and guarantees: `RunStore`. */
+export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
+  const { connection, keys } = options;
+  const listContext = { connection, keys, warn: createDampedWarning(options.logger) };
+
+  async function tryCommit(input: CommitInput): Promise<CommitResult> {
+    const { runId } = input.run;
+    const plan = toCommitArguments(keys, input);
+    const [code, ...rest] = await connection.use((client) => runScript(client, commitScript, plan));
+    if (code === 1 || code === 2) return { committed: true };
+    if (code === 0) return { committed: false, run: decodeHead(runId, toFields(rest)) };
+    throw damaged(`run ${runId}`, `what the commit needs is not there: ${rest.join(" ")}`);
+  }
+
+  return {
+    async create(run, messages, entries) {
+      const append = messages.map((message) => ({ type: "message" as const, message }));
+      let previous: Run | null = null;
+      for (;;) {
+        const result = await tryCommit({ previous, run, append, results: [], entries, fresh: true });
+        if (result.committed) return { created: true };
+        if (result.run && result.run.status !== "rejected") return { created: false, run: result.run };
+        // A rejected record does not hold its id: replaced, if it is still the one that was seen.
+        previous = result.run;
+      }
+    },
+
+    load: (runId) => readHead(connection, keys, runId),
+    loadWithMessages: createTranscriptLoader(connection, keys, options.cacheBytes ?? defaultCacheBytes),
+
+    async loadWithLastMessage(runId) {
+      const { run, entries } = await readHeadWithEntries(connection, keys, runId, [-1, -1]);
+      return run ? { run, last: entries[0]?.message } : null;
+    },
+
+    commit: (change) => tryCommit({ ...change, fresh: false }),
+
+    ...createReaders(connection, keys),
+    list: (filter) => listRuns(listContext, filter),
+
+    async owing(before, limit) {
+      const count = Math.min(limit, maxPage);
+      if (count < 1) return [];
+      return connection.use((client) => client.zrangebyscore(keys.owing, "-inf", `(${before}`, "LIMIT", 0, count));
+    },
+  };
+}

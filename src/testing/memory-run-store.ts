@@ -1,0 +1,184 @@
+import type { AgentDefinition } from "../core/agent.ts";
+import type { Change } from "../core/change.ts";
+import { DroverError } from "../core/errors.ts";
+import type { FeedEntry } from "../core/event.ts";
+import type { Message, ToolMessage } from "../core/message.ts";
+import { owed } from "../core/owed.ts";
+import { isEnded, minReader, type Run, schemaVersion } from "../core/run.ts";
+import type { Clock, CommitResult, LiveDelta, RunFilter, RunPage, RunStore } from "../ports.ts";
+import type { MemorySignals } from "./memory-signals.ts";
+
+export type MemoryRunStoreOptions = {
+  /** Judges when live text is dropped; without one it is kept. */
+  clock?: Clock | undefined;
+  /** Told of every commit and of live text. */
+  signals?: MemorySignals | undefined;
+};
+
+type Stored = {
+  run: Run;
+  messages: Message[];
+  results: Map<string, ToolMessage>;
+  feed: FeedEntry[];
+  live: LiveDelta[];
+};
+
+const liveAfterEndMs = 600_000;
+
+/** Runs in the memory of this process, with the guarantees of `RunStore`. What goes in or out is copied. */
+export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunStore {
+  const records = new Map<string, Stored>();
+  const definitions = new Map<string, AgentDefinition>();
+
+  const need = (runId: string): Stored | undefined => records.get(runId);
+  const load = (runId: string): Run | null => {
+    const stored = need(runId);
+    return stored ? copyRun(stored.run) : null;
+  };
+
+  return {
+    async create(run, messages, entries) {
+      const held = records.get(run.runId)?.run;
+      if (held?.token === run.token) return { created: true };
+      if (held && held.status !== "rejected") return { created: false, run: copyRun(held) };
+      const content = { messages: copy(messages), feed: copy(entries), results: new Map(), live: [] };
+      records.set(run.runId, { run: copy(run), ...content });
+      options.signals?.notifyRun(run.runId);
+      return { created: true };
+    },
+    load: async (runId) => load(runId),
+    async loadWithMessages(runId) {
+      const run = load(runId);
+      return run && { run, messages: copy(need(runId)?.messages ?? []) };
+    },
+    async loadWithLastMessage(runId) {
+      const run = load(runId);
+      return run && { run, last: copy(need(runId)?.messages.at(-1)) };
+    },
+    async commit(change) {
+      const stored = records.get(change.run.runId);
+      if (!stored) return { committed: false, run: null };
+      const result = commitTo(stored, change);
+      if (result.committed) options.signals?.notifyRun(change.run.runId);
+      return result;
+    },
+    ...createReaders(records, options.clock),
+    async publishLive(runId, deltas) {
+      need(runId)?.live.push(...copy(deltas));
+      options.signals?.notifyRun(runId);
+    },
+    owing: async (before, limit) =>
+      owing(
+        [...records.values()].map(({ run }) => run),
+        before,
+        limit,
+      ),
+    list: async (filter) =>
+      list(
+        [...records.values()].map(({ run }) => run),
+        filter,
+      ),
+    async putDefinition(hash, definition) {
+      if (!definitions.has(hash)) definitions.set(hash, copy(definition));
+    },
+    getDefinition: async (hash) => copy(definitions.get(hash) ?? null),
+  };
+}
+
+function commitTo(stored: Stored, change: Change): CommitResult {
+  const { previous, run } = change;
+  if (stored.run.token === run.token) return { committed: true };
+  if (stored.run.revision !== previous.revision || stored.run.token !== previous.token) {
+    return { committed: false, run: copyRun(stored.run) };
+  }
+  const appended = change.append.map((item) => {
+    const message = item.type === "message" ? item.message : stored.results.get(item.callId);
+    if (!message) throw new DroverError("invalid", `The stored record of run ${run.runId} is damaged (no result).`);
+    return message;
+  });
+  for (const result of change.results) stored.results.set(result.callId, copy(result));
+  for (const item of change.append) if (item.type === "result") stored.results.delete(item.callId);
+  stored.messages.push(...copy(appended));
+  stored.feed.push(...copy(change.entries));
+  stored.run = copy(run);
+  return { committed: true };
+}
+
+type Readers = Pick<RunStore, "readMessages" | "readResults" | "readFeed" | "readLive">;
+
+function createReaders(records: Map<string, Stored>, clock: Clock | undefined): Readers {
+  const need = (runId: string): Stored | undefined => records.get(runId);
+  return {
+    readMessages: async (runId, from, to) =>
+      copy(need(runId)?.messages.slice(Math.max(0, from), Math.max(0, to)) ?? []),
+    readResults: async (runId) => copy(Object.fromEntries(need(runId)?.results ?? [])),
+    async readFeed(runId, after, limit) {
+      const feed = need(runId)?.feed.filter((entry) => entry.seq > after) ?? [];
+      return copy(feed.slice(0, Math.max(0, Math.min(limit, maxPage))));
+    },
+    async readLive(runId, from) {
+      if (!/^\d+$/.test(from)) throw new DroverError("invalid", `"${from}" is no position in live text. Use 0.`);
+      const stored = need(runId);
+      if (!stored) return { deltas: [], next: from };
+      dropLive(stored, clock);
+      return {
+        deltas: copy(stored.live.slice(Number(from))),
+        next: String(Math.max(Number(from), stored.live.length)),
+      };
+    },
+  };
+}
+
+function dropLive(stored: Stored, clock: Clock | undefined): void {
+  const { endedAt } = stored.run;
+  if (endedAt !== undefined && clock && clock.now() >= endedAt + liveAfterEndMs) stored.live = [];
+}
+
+function owing(all: Run[], before: number, limit: number): string[] {
+  const since = all
+    .map((run) => ({ runId: run.runId, at: owingSince(run) }))
+    .filter((item): item is { runId: string; at: number } => item.at !== undefined && item.at < before)
+    .sort((a, b) => a.at - b.at || compare(a.runId, b.runId));
+  return since.slice(0, Math.max(0, Math.min(limit, maxPage))).map(({ runId }) => runId);
+}
+const maxPage = 1_000;
+
+/** By value, and undefined fields left out, as storing does. */
+function copy<T>(value: T): T {
+  return value === undefined ? value : JSON.parse(JSON.stringify(value));
+}
+
+function copyRun(run: Run): Run {
+  if (run.minReader <= schemaVersion) return copy(run);
+  throw new DroverError(
+    "unsupported",
+    `Run ${run.runId} was written by a newer version of Drover (needs reader ${run.minReader}, this writes for ${minReader}).`,
+  );
+}
+
+function owingSince(run: Run): number | undefined {
+  const steps = owed(run);
+  if (isEnded(run) || steps.length === 0) return undefined;
+  return Math.max(run.updatedAt, Math.min(...steps.map((step) => step.notBefore ?? 0)));
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** A place in the order of creation. */
+const placeOf = (run: Run): string => `${String(run.createdAt).padStart(15, "0")}:${run.runId}`;
+
+function list(all: Run[], filter: RunFilter): RunPage {
+  const limit = Math.min(filter.limit ?? 50, maxPage);
+  const { status, agent, cursor } = filter;
+  if (!Number.isInteger(limit) || limit < 1) throw new DroverError("invalid", "A page's limit must be from 1 to 1000.");
+  if (cursor !== undefined && !/^\d{15}:/.test(cursor)) {
+    throw new DroverError("invalid", "This cursor is none of ours. Pass one from the previous page, or none.");
+  }
+  const fitting = all
+    .filter((run) => (status === undefined || run.status === status) && (agent === undefined || run.agent === agent))
+    .filter((run) => cursor === undefined || placeOf(run) < cursor)
+    .sort((a, b) => compare(placeOf(b), placeOf(a)));
+  const runs = fitting.slice(0, limit).map(copy);
+  const last = runs.at(-1);
+  return fitting.length > limit && last ? { runs, cursor: placeOf(last) } : { runs };
+}
