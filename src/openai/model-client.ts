@@ -1,5 +1,137 @@
-import type { ModelClient } from "../ports.ts";
-export type ModelClientOptions = Record<string, unknown>;
-export function createModelClient(_options: ModelClientOptions): ModelClient {
-  throw new Error("not here yet");
+import type { Usage } from "../core/run.ts";
+import { noUsage } from "../core/run.ts";
+import type { ModelClient, ModelFailure, ModelOutcome, ModelRequest } from "../ports.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { type Exchange, exchange } from "./exchange.ts";
+import { type Asked, classifyError, readRetryAfter, readServerError, redact, toServerError } from "./failure.ts";
+import { findQuirk } from "./quirks.ts";
+import { toRequestBody } from "./request.ts";
+import { toModelReply } from "./response.ts";
+import { estimateUsage, type Price, withCost } from "./usage.ts";
+
+export type ModelClientOptions = {
+  model: string;
+  stream: boolean;
+  /** Limit of a whole call, in ms. */
+  timeoutMs: number;
+  /** Limit between two data events, in ms. */
+  idleTimeoutMs: number;
+  headers: Record<string, string>;
+  price?: Price | undefined;
+  /** Asked at each call, so that an agent can be defined before its key is there. */
+  endpoint: () => Endpoint;
+};
+
+/** How many refused fields one call may learn of; after that the refusal stands. */
+const maxRefusals = 16;
+
+/**
+ * A client of the Chat Completions API. It remembers what its server refused by name and leaves that out from then on;
+ * it does not retry otherwise: that is the run's to decide.
+ */
+export function createModelClient(options: ModelClientOptions): ModelClient {
+  const quirks = new Set<string>();
+  return {
+    call: async (request) => {
+      const endpoint = options.endpoint();
+      if (endpoint.problem !== undefined) {
+        return failure({ class: "permanent", code: "not_configured", message: endpoint.problem }, noUsage, quirks);
+      }
+      const startedAt = performance.now();
+      for (let refusals = 0; ; refusals += 1) {
+        const body = toRequestBody(request, { ...options, quirks });
+        const timeoutMs = options.timeoutMs - (performance.now() - startedAt);
+        const answer = await exchange({ ...options, endpoint, body, timeoutMs, request });
+        if (answer.type === "refused" && refusals < maxRefusals) {
+          const quirk = findQuirk(readServerError(answer.status, answer.text), body, quirks);
+          if (quirk !== undefined) {
+            quirks.add(quirk);
+            continue;
+          }
+        }
+        return toOutcome(answer, { request, options, endpoint, quirks });
+      }
+    },
+  };
+}
+
+type Context = { request: ModelRequest; options: ModelClientOptions; endpoint: Endpoint; quirks: ReadonlySet<string> };
+
+function toOutcome(answer: Exchange, context: Context): ModelOutcome {
+  const { options, endpoint, quirks } = context;
+  const asked: Asked = { host: hostOf(endpoint), model: options.model };
+  const secrets = [endpoint.apiKey, ...Object.values(options.headers)];
+  const fail = (reason: ModelFailure, usage: Usage): ModelOutcome =>
+    failure({ ...reason, message: redact(reason.message, secrets) }, usage, quirks);
+
+  switch (answer.type) {
+    case "unreachable":
+      return fail(unreachable(answer, asked.host), noUsage);
+    case "refused": {
+      const reason = classifyError(readServerError(answer.status, answer.text), asked);
+      const retryAfterMs = reason.class === "transient" ? readRetryAfter(answer.headers, Date.now()) : undefined;
+      return fail(retryAfterMs === undefined ? reason : { ...reason, retryAfterMs }, noUsage);
+    }
+    case "broken":
+      return { ...fail(broken(answer, asked.host), usageOf(answer, context)), ...factsOf(answer) };
+    case "answered": {
+      const { error } = answer.accumulated;
+      const usage = usageOf(answer, context);
+      if (error !== undefined) {
+        // What a server charged for an error it tells itself; nothing of it was an answer worth counting.
+        const spent = answer.accumulated.usage ? usage : noUsage;
+        return { ...fail(classifyError(toServerError(undefined, error), asked), spent), ...factsOf(answer) };
+      }
+      const { reply, finishReason } = toModelReply(answer.accumulated, context.request);
+      return { type: "reply", reply, finishReason, usage, dropped: [...quirks], ...factsOf(answer) };
+    }
+  }
+}
+
+type WithBody = Extract<Exchange, { type: "answered" | "broken" }>;
+
+function factsOf({
+  accumulated,
+  timeToFirstChunkMs,
+}: WithBody): Pick<ModelOutcome, "model" | "responseId" | "timeToFirstChunkMs"> {
+  return {
+    ...(accumulated.model ? { model: accumulated.model } : {}),
+    ...(accumulated.responseId ? { responseId: accumulated.responseId } : {}),
+    ...(timeToFirstChunkMs === undefined ? {} : { timeToFirstChunkMs }),
+  };
+}
+
+function usageOf({ accumulated }: WithBody, { request, options }: Context): Usage {
+  return withCost(accumulated.usage ?? estimateUsage(request, accumulated.received), options.price);
+}
+
+function failure(reason: ModelFailure, usage: Usage, quirks: ReadonlySet<string>): ModelOutcome {
+  return { type: "failure", failure: reason, usage, dropped: [...quirks] };
+}
+
+function unreachable({ code, detail }: Extract<Exchange, { type: "unreachable" }>, host: string): ModelFailure {
+  switch (code) {
+    case "aborted":
+      return { class: "aborted", code, message: "The model call was aborted before the server answered." };
+    case "timeout":
+      return { class: "transient", code, message: `The model server at ${host} did not answer in time (${detail}).` };
+    case "connection_error":
+      return { class: "transient", code, message: `The model server at ${host} could not be reached: ${detail}.` };
+  }
+}
+
+function broken({ code, detail }: Extract<Exchange, { type: "broken" }>, host: string): ModelFailure {
+  switch (code) {
+    case "aborted":
+      return { class: "aborted", code, message: "The model call was aborted while the answer was arriving." };
+    case "timeout":
+    case "idle_timeout":
+      return { class: "transient", code, message: `The answer of the model server at ${host} stopped: ${detail}.` };
+    case "cut":
+      return { class: "transient", code, message: `The answer of the model server at ${host} was cut off: ${detail}.` };
+  }
+}
+
+function hostOf({ server, baseURL }: Endpoint): string {
+  return server ? `${server.address}:${server.port}` : baseURL;
 }

@@ -1,28 +1,9 @@
 import { z } from "zod";
-import type { RetryPolicy } from "../core/agent.ts";
 import { DroverError } from "../core/errors.ts";
-import type { ModelClient } from "../ports.ts";
+import type { ModelSpec } from "../ports.ts";
 import { type Endpoint, resolveEndpoint, toProvider } from "./endpoint.ts";
 import { createModelClient } from "./model-client.ts";
-
-/** A model as an agent is given it: what is known about it, and the client that calls it. */
-export type ModelSpec = {
-  /** The name sent to the server. */
-  readonly model: string;
-  /** Who serves it, by the names of the OpenTelemetry GenAI conventions. */
-  readonly provider: string;
-  readonly retry: RetryPolicy;
-  /** Where its requests go, for traces; undefined when that is not a network matter or not configured yet. */
-  readonly server?: { address: string; port: number } | undefined;
-  readonly client: ModelClient;
-};
-
-/** US dollars per million tokens. `cachedPerMTok` defaults to the price of other input. */
-export type Price = {
-  inputPerMTok: number;
-  outputPerMTok: number;
-  cachedPerMTok?: number | undefined;
-};
+import type { Price } from "./usage.ts";
 
 export type OpenAIOptions = {
   model: string;

@@ -1,7 +1,6 @@
 import type { Content } from "../core/message.ts";
 import { noUsage, type Usage } from "../core/run.ts";
-import type { ModelSpec } from "../openai/openai.ts";
-import type { ModelFailure, ModelOutcome, ModelRequest } from "../ports.ts";
+import type { ModelFailure, ModelOutcome, ModelRequest, ModelSpec } from "../ports.ts";
 
 /**
  * One turn of a script. A string is an answer.

@@ -1,0 +1,73 @@
+import type { Extra } from "../core/message.ts";
+
+/** One tool call while its pieces arrive. */
+export type CallSlot = {
+  index?: number | undefined;
+  id?: string | undefined;
+  name?: string | undefined;
+  arguments: string;
+  extra: Extra;
+};
+
+/** A piece of a call, tidied: empty ids and names are absent, arguments are text. */
+export type CallDelta = {
+  index?: number | undefined;
+  id?: string | undefined;
+  name?: string | undefined;
+  arguments: string;
+  extra: Extra;
+};
+
+/**
+ * Adds a piece to the call it belongs to, or begins a new call with it. Servers number calls wrongly, change or omit
+ * ids, repeat names and repeat whole calls; what tells two calls apart is weighed in `beginsAnother`.
+ */
+export function addCallDelta(slots: CallSlot[], delta: CallDelta): void {
+  const slot = findSlot(slots, delta);
+  if (!slot || beginsAnother(slot, delta)) {
+    slots.push({ ...delta });
+    return;
+  }
+  slot.id ??= delta.id;
+  slot.name ??= delta.name;
+  Object.assign(slot.extra, delta.extra);
+  const repeated = delta.arguments === slot.arguments && isWholeObject(delta.arguments);
+  if (!repeated) slot.arguments += delta.arguments;
+}
+
+function findSlot(slots: readonly CallSlot[], delta: CallDelta): CallSlot | undefined {
+  const sameId = (slot: CallSlot): boolean => delta.id !== undefined && slot.id === delta.id;
+  if (delta.index === undefined) return slots.findLast(sameId) ?? slots.at(-1);
+  const sameIndex = slots.filter((slot) => slot.index === delta.index);
+  return sameIndex.findLast(sameId) ?? sameIndex.at(-1);
+}
+
+/** Whether a piece that would land in `slot` is really the start of another call. */
+function beginsAnother(slot: CallSlot, delta: CallDelta): boolean {
+  if (delta.name === undefined || slot.name === undefined) return false;
+  const sameName = delta.name === slot.name;
+  if (delta.id !== undefined && delta.id === slot.id) return false;
+  if (delta.id !== undefined && slot.id !== undefined) {
+    // Two ids are two calls, unless the server makes a new id for each piece of one call.
+    const sameCall = sameName && !isWholeObject(slot.arguments) && isFragment(delta.arguments);
+    return !sameCall;
+  }
+  if (!sameName) return delta.index === undefined || slot.arguments === "" || isWholeObject(slot.arguments);
+  return isWholeObject(slot.arguments) && delta.arguments !== "" && delta.arguments !== slot.arguments;
+}
+
+function isFragment(text: string): boolean {
+  return text !== "" && !isWholeObject(text);
+}
+
+/** Whether the text is a complete JSON object. */
+export function isWholeObject(text: string): boolean {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith("{") || !trimmed.endsWith("}")) return false;
+  try {
+    JSON.parse(trimmed);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,108 @@
+import { z } from "zod";
+import type { ServerError } from "./failure.ts";
+import { keywordsOf } from "./schema.ts";
+
+/**
+ * What one server was found to refuse, by name:
+ * - `stream_options`: a field of the request, left out;
+ * - `max_tokens>max_completion_tokens`: a field that has another name there;
+ * - `schema.additionalProperties`: a keyword of tool schemas, left out or written otherwise; `schema.type[]`: lists of types;
+ * - `message.reasoning_content`: a field of earlier answers, left out;
+ * - `content.null`, then `content.""`: that form of an empty content.
+ */
+export type Quirks = ReadonlySet<string>;
+
+const refusedWords =
+  /unsupported|not supported|n't support|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|not accepted|extra (?:inputs?|fields?)|not a valid|invalid (?:field|parameter|argument|property)|cannot find|no such (?:field|parameter)|not (?:implemented|available)|not repeating/i;
+const refusedCodes = new Set([
+  "unsupported_parameter",
+  "unknown_parameter",
+  "unsupported_value",
+  "unrecognized_parameter",
+]);
+
+/** Without these a request is none, or the model loses its tools. */
+const neededFields = new Set(["model", "messages", "tools"]);
+const neededKeywords = new Set(["type", "properties", "items", "required", "description", "enum"]);
+
+const messageSchema = z.looseObject({
+  role: z.string(),
+  content: z.unknown(),
+  tool_calls: z.array(z.unknown()).optional(),
+});
+const bodySchema = z.looseObject({
+  messages: z.array(messageSchema),
+  tools: z.array(z.object({ function: z.object({ parameters: z.unknown() }) })).optional(),
+});
+
+/**
+ * What a refused request was refused for, if it is something that can be left out.
+ *
+ * @returns a quirk that is not known yet, or undefined if the refusal is about something else.
+ */
+export function findQuirk(error: ServerError, sent: Record<string, unknown>, known: Quirks): string | undefined {
+  if (error.status !== 400 && error.status !== 422) return undefined;
+  const body = bodySchema.parse(sent);
+  const text = `${error.message} ${error.param ?? ""}`;
+  const isRefusal = refusedWords.test(text) || refusedCodes.has(error.code ?? "");
+  const candidates = [
+    ...(isRefusal ? refusedFields(error, text, body) : []),
+    ...(isRefusal ? refusedKeywords(text, body) : []),
+    ...(isRefusal ? refusedMessageFields(text, body) : []),
+    ...refusedContent(text, body),
+  ];
+  return candidates.find((candidate) => !known.has(candidate));
+}
+
+type Body = z.infer<typeof bodySchema>;
+
+function refusedFields(error: ServerError, text: string, body: Body): string[] {
+  const named = Object.keys(body).filter((field) => !neededFields.has(field) && names(text, field));
+  // The field that the server points at goes before one that its message happens to mention.
+  named.sort((a, b) => Number(error.param === b) - Number(error.param === a));
+  const renames: [string, string][] = [
+    ["max_tokens", "max_completion_tokens"],
+    ["max_completion_tokens", "max_tokens"],
+  ];
+  return named.map((field) => {
+    const rename = renames.find(([from, to]) => from === field && names(text, to) && !Object.hasOwn(body, to));
+    return rename ? rename.join(">") : field;
+  });
+}
+
+function refusedKeywords(text: string, body: Body): string[] {
+  const schemas = (body.tools ?? []).map((tool) => tool.function.parameters);
+  const keywords = [...keywordsOf(schemas)];
+  const refused = keywords
+    .filter((keyword) => !neededKeywords.has(keyword) && isQuoted(text, keyword))
+    .map((keyword) => `schema.${keyword}`);
+  if (isQuoted(text, "type") && /repeating|list|array/i.test(text) && /"type":\[/.test(JSON.stringify(schemas))) {
+    refused.push("schema.type[]");
+  }
+  return refused;
+}
+
+function refusedMessageFields(text: string, body: Body): string[] {
+  const ownFields = new Set(["role", "content", "tool_calls", "tool_call_id", "name"]);
+  const fields = new Set(body.messages.flatMap((message) => Object.keys(message)));
+  return [...fields].filter((field) => !ownFields.has(field) && names(text, field)).map((field) => `message.${field}`);
+}
+
+function refusedContent(text: string, body: Body): string[] {
+  if (!names(text, "content") || !/null|string|empty|required|must|missing|invalid/i.test(text)) return [];
+  const withCalls = body.messages.filter((message) => message.tool_calls !== undefined);
+  if (withCalls.some((message) => message.content === null)) return ["content.null"];
+  return withCalls.some((message) => message.content === "") ? ['content.""'] : [];
+}
+
+function names(text: string, word: string): boolean {
+  return new RegExp(`(?<![\\w$])${escape(word)}(?!\\w)`, "i").test(text);
+}
+
+function isQuoted(text: string, word: string): boolean {
+  return new RegExp(`["'\`]${escape(word)}["'\`]`).test(text) || (word.length > 6 && names(text, word));
+}
+
+function escape(word: string): string {
+  return word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
