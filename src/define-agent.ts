@@ -1,8 +1,7 @@
-import { createHash } from "node:crypto";
 import { z } from "zod";
 import { type AgentDefinition, type Limits, limitsSchema } from "./core/agent.ts";
 import { DroverError } from "./core/errors.ts";
-import { canonical } from "./engine/client.ts";
+import { canonical, hashText } from "./engine/hash.ts";
 import type { AgentCode, ModelSpec } from "./ports.ts";
 import { type Tool, toolSpec } from "./tools/define-tool.ts";
 import { createToolCaller } from "./tools/tool-caller.ts";
@@ -87,7 +86,7 @@ export function defineAgent(options: AgentOptions): Agent {
     limits,
     version,
   };
-  const hash = createHash("sha256").update(canonical(definition)).digest("base64url").slice(0, 22);
+  const hash = hashText(canonical(definition)).slice(0, 22);
   const code: AgentCode = {
     definition,
     hash,

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { Limits } from "../core/agent.ts";
 import { DroverError } from "../core/errors.ts";
 import type { FeedEntry, RunEvent } from "../core/event.ts";
@@ -7,6 +6,7 @@ import { owed } from "../core/owed.ts";
 import { makeRejectedRun, makeRun, type Run, runIdSchema, type StartPayload, startPayloadSchema } from "../core/run.ts";
 import type { Clock, Ids, RunFilter, RunPage, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
 import type { Advance } from "./advance.ts";
+import { canonical, hashText } from "./hash.ts";
 import { recordEnd } from "./step.ts";
 
 export type ClientDeps = {
@@ -153,14 +153,5 @@ function parsePayload(value: unknown, limitBytes: number): StartPayload {
 
 /** What makes two starts the same: agent, input and session, whatever the order of keys. */
 function hashInput({ agent, input, session }: StartPayload): string {
-  return createHash("sha256").update(canonical({ agent, input, session })).digest("base64url");
-}
-
-/** JSON with sorted keys. */
-export function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    inner && typeof inner === "object" && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
+  return hashText(canonical({ agent, input, session }));
 }

@@ -130,7 +130,7 @@ async function lastMessage(store: RunStore, runId: string): Promise<Message | un
   return (await store.loadWithLastMessage(runId))?.last;
 }
 
-function toView(run: Run, last: Message | undefined): RunView {
+export function toView(run: Run, last: Message | undefined): RunView {
   const { runId, agent, status, stopReason, error, turns, usage, createdAt, updatedAt, endedAt } = run;
   const calls = last?.role === "assistant" ? (last.toolCalls ?? []) : [];
   const openCalls = run.calls.flatMap((call): OpenCallView[] => {

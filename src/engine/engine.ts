@@ -1,0 +1,82 @@
+import { DroverError, toError } from "../core/errors.ts";
+import type { StartPayload } from "../core/run.ts";
+import type {
+  AgentRegistry,
+  Clock,
+  Delivery,
+  Ids,
+  Logger,
+  RunStore,
+  Signals,
+  StepOutcome,
+  StepQueue,
+  Telemetry,
+} from "../ports.ts";
+import { type ActiveSteps, createActiveSteps } from "./active-steps.ts";
+import { createAdvance } from "./advance.ts";
+import { type Client, createClient } from "./client.ts";
+import { hashText } from "./hash.ts";
+import { createRunHandle, type RunHandle } from "./run-handle.ts";
+import { createRunStep } from "./run-step.ts";
+import { done, type Isolate } from "./step.ts";
+
+export type EngineOptions = {
+  store: RunStore;
+  queue: StepQueue;
+  signals: Signals;
+  clock: Clock;
+  ids: Ids;
+  agents: AgentRegistry;
+  telemetry: Telemetry;
+  logger: Logger;
+  payloadLimitBytes: number;
+  isolate?: Isolate | undefined;
+};
+
+/** A job of the `runs` queue as read: a run to create, or the reason why there is none. */
+export type StartRequest =
+  | { runId: string; payload: StartPayload }
+  | { rejected: { runId: string; agent: string | undefined; reason: string } };
+
+export type Engine = {
+  client: Client;
+  handle(runId: string): RunHandle;
+  runStep(delivery: Delivery): Promise<StepOutcome>;
+  /** Takes a job of the `runs` queue: creates its run, or keeps a rejected record with the reason (invariant 7). */
+  takeStart(start: StartRequest): Promise<StepOutcome>;
+  active: ActiveSteps;
+};
+
+/** Wires the engine over its ports. The same for Redis and for memory. */
+export function createEngine(options: EngineOptions): Engine {
+  const advance = createAdvance(options);
+  const client = createClient({ ...options, advance });
+  const active = createActiveSteps(options);
+  return {
+    client,
+    handle: (runId) => createRunHandle({ ...options, client }, runId),
+    runStep: createRunStep({ ...options, advance, active }),
+    takeStart: (start) => takeStart(client, options.logger, start),
+    active,
+  };
+}
+
+async function takeStart(client: Client, logger: Logger, start: StartRequest): Promise<StepOutcome> {
+  if ("rejected" in start) {
+    logger.warn({ runId: start.rejected.runId, reason: start.rejected.reason }, "a start was rejected");
+    await client.reject(start.rejected);
+    return done;
+  }
+  const { runId, payload } = start;
+  try {
+    await client.accept(runId, payload);
+  } catch (thrown) {
+    const error = toError(thrown);
+    if (!(error instanceof DroverError) || error.code !== "conflict") throw error;
+    // The id belongs to a run with another input, so the record of this one needs another name.
+    const other = `${runId.slice(0, 100)}.rejected-${hashText(JSON.stringify(payload)).slice(0, 12)}`;
+    logger.warn({ runId, reason: error.message }, "a start was rejected");
+    await client.reject({ runId: other, agent: payload.agent, reason: error.message });
+  }
+  return done;
+}
