@@ -79,9 +79,10 @@ export const layers: readonly Layer[] = [
   {
     name: "cli",
     place: "cli/",
-    layers: ["core", "drover", "define-agent", "index", "config", "embedded", "testing"],
+    // The second root: the doctor looks at the adapters themselves, and the built-in agents are made of their parts.
+    layers: ["core", "drover", "define-agent", "index", "config", "embedded", "testing", ...adapters],
     types: ["engine", "ports"],
-    packages: ["commander", "cli-table3", "zod"],
+    packages: ["commander", "cli-table3", "zod", "bullmq"],
     node: "any",
   },
 ];
