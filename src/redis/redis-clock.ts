@@ -1,0 +1,75 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Clock } from "../ports.ts";
+import type { RedisConnection } from "./connection.ts";
+
+export type RedisClockOptions = {
+  connection: RedisConnection;
+  /** How often Redis is asked, in ms; default 10,000. */
+  refreshMs?: number | undefined;
+  /** This process's steady time in ms; default `performance.now()`. */
+  steady?: (() => number) | undefined;
+};
+
+export type RedisClock = Clock & {
+  /** Asks Redis for its time. Until the first answer `now()` is this machine's time. */
+  refresh(): Promise<void>;
+  /** Asks no more. */
+  stop(): void;
+};
+
+const defaultRefreshMs = 10_000;
+/** An answer that took longer says too little about the time. */
+const maxRoundTripMs = 1_000;
+/** Up to here a clock that is ahead waits for Redis's at half speed; a larger difference is another server's time. */
+const maxSlewMs = 5_000;
+const slewRate = 0.5;
+const longestTimerMs = 2 ** 31 - 1;
+
+/**
+ * Redis's time, carried on between two answers by a steady clock, so that a step of this machine's clock does not move
+ * it. It does not run backwards, but for a jump of Redis's own by more than 5 s.
+ */
+export function createRedisClock(options: RedisClockOptions): RedisClock {
+  const steady = options.steady ?? (() => performance.now());
+  /** What is added to the steady clock, as used and as last measured. */
+  let offset = Date.now() - steady();
+  let measured = offset;
+  let lastSteady = steady();
+  let asked = false;
+
+  async function refresh(): Promise<void> {
+    const sent = steady();
+    const [seconds, micros] = (await options.connection.use((client) => client.time())) as unknown as [string, string];
+    const received = steady();
+    if (asked && received - sent > maxRoundTripMs) return;
+    now();
+    measured = Number(seconds) * 1_000 + Number(micros) / 1_000 - (sent + received) / 2;
+    if (!asked || offset - measured > maxSlewMs) offset = measured;
+    asked = true;
+  }
+
+  function now(): number {
+    const at = steady();
+    const passed = at - lastSteady;
+    lastSteady = at;
+    offset = offset > measured ? Math.max(measured, offset - passed * slewRate) : measured;
+    return Math.floor(at + offset);
+  }
+
+  const timer = setInterval(() => {
+    refresh().catch(() => {}); // The connection tells of its troubles; meanwhile the steady clock carries on.
+  }, options.refreshMs ?? defaultRefreshMs);
+  timer.unref();
+
+  return {
+    now,
+    refresh,
+    stop: () => clearInterval(timer),
+    async sleep(ms, signal) {
+      const until = steady() + ms;
+      for (let left = ms; left > 0 && !signal?.aborted; left = until - steady()) {
+        await delay(Math.min(left, longestTimerMs), undefined, signal ? { signal } : {}).catch(() => {});
+      }
+    },
+  };
+}
