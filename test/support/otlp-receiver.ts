@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
 import { z } from "zod";
 
 type Value = string | number | boolean | Value[] | null;
@@ -41,7 +42,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const watchers = new Set<() => void>();
   let behaviour: "take" | "hang" | number = "take";
   const server = createServer(async (request, response) => {
-    const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));
+    const body = await buffer(request);
     bodies.push(body);
     headers.push(request.headers);
     if (behaviour === "take" && request.headers["content-type"] === "application/json") spans.push(...decode(body));
