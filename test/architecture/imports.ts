@@ -4,8 +4,8 @@
 /** A part of `src/` and what it may import. Whatever is not listed is forbidden. */
 export type Layer = {
   name: string;
-  /** A folder of `src/` (ends in "/") or one file of it. */
-  place: string;
+  /** Folders of `src/` (they end in "/") or files of it. */
+  places: readonly string[];
   /** Other layers it may import, by name. */
   layers: readonly string[];
   /** Layers of which it may import types only. */
@@ -19,68 +19,69 @@ export type Layer = {
 const adapters = ["redis", "bullmq", "openai", "telemetry", "tools"] as const;
 
 export const layers: readonly Layer[] = [
-  { name: "core", place: "core/", layers: [], packages: ["zod"], node: [] },
-  { name: "ports", place: "ports.ts", layers: ["core"], packages: [], node: [] },
-  { name: "engine", place: "engine/", layers: ["core", "ports"], packages: [], node: ["crypto"] },
+  { name: "core", places: ["core/"], layers: [], packages: ["zod"], node: [] },
+  { name: "ports", places: ["ports.ts"], layers: ["core"], packages: [], node: [] },
+  { name: "engine", places: ["engine/"], layers: ["core", "ports"], packages: [], node: ["crypto"] },
   {
     name: "tools",
-    place: "tools/",
+    places: ["tools/"],
     layers: ["core", "ports"],
     packages: ["zod", "@cfworker/json-schema", "expr-eval-fork", "ipaddr.js"],
     node: "any",
   },
-  { name: "redis", place: "redis/", layers: ["core", "ports"], packages: ["ioredis", "zod"], node: "any" },
-  { name: "bullmq", place: "bullmq/", layers: ["core", "ports"], packages: ["bullmq", "ioredis", "zod"], node: "any" },
+  { name: "redis", places: ["redis/"], layers: ["core", "ports"], packages: ["ioredis", "zod"], node: "any" },
+  {
+    name: "bullmq",
+    places: ["bullmq/"],
+    layers: ["core", "ports"],
+    packages: ["bullmq", "ioredis", "zod"],
+    node: "any",
+  },
   {
     name: "openai",
-    place: "openai/",
+    places: ["openai/"],
     layers: ["core", "ports"],
     packages: ["openai", "eventsource-parser", "zod"],
     node: "any",
   },
   {
     name: "telemetry",
-    place: "telemetry/",
+    places: ["telemetry/"],
     layers: ["core", "ports"],
     packages: ["@opentelemetry/*", "pino", "zod"],
     node: "any",
   },
-  { name: "embedded", place: "embedded/", layers: ["core"], packages: [], node: "any" },
-  { name: "config", place: "config.ts", layers: ["core"], packages: ["zod"], node: ["fs", "path", "util"] },
-  {
-    name: "define-agent",
-    place: "define-agent.ts",
-    layers: ["core", "ports", "engine", "tools"],
-    packages: ["zod"],
-    node: ["crypto"],
-  },
+  { name: "embedded", places: ["embedded/"], layers: ["core"], packages: [], node: "any" },
+  { name: "config", places: ["config.ts"], layers: ["core"], packages: ["zod"], node: ["fs", "path", "util"] },
   {
     name: "drover",
-    place: "drover.ts",
-    layers: ["core", "ports", "engine", "config", "define-agent", ...adapters],
-    packages: ["ioredis"],
+    // The composition root and what it alone needs.
+    places: ["drover.ts", "define-agent.ts", "ids.ts", "isolate.ts"],
+    layers: ["core", "ports", "engine", "config", ...adapters],
+    packages: ["ioredis", "zod"],
     node: "any",
   },
   {
     name: "testing",
-    place: "testing/",
-    layers: ["core", "ports", "engine", "tools", "define-agent", "drover"],
+    places: ["testing/"],
+    layers: ["core", "ports", "engine", "tools", "drover"],
     types: ["openai"],
     packages: [],
     node: "any",
   },
   {
     name: "index",
-    place: "index.ts",
-    layers: ["core", "drover", "define-agent", "config", "tools", "openai"],
+    places: ["index.ts"],
+    layers: ["core", "drover", "config", "tools", "openai"],
+    types: ["engine", "ports"],
     packages: [],
     node: [],
   },
   {
     name: "cli",
-    place: "cli/",
+    places: ["cli/"],
     // The second root: the doctor looks at the adapters themselves, and the built-in agents are made of their parts.
-    layers: ["core", "drover", "define-agent", "index", "config", "embedded", "testing", ...adapters],
+    layers: ["core", "drover", "index", "config", "embedded", "testing", ...adapters],
     types: ["engine", "ports"],
     packages: ["commander", "cli-table3", "zod", "bullmq"],
     node: "any",
@@ -89,7 +90,8 @@ export const layers: readonly Layer[] = [
 
 /** The layer of a file given by its path below `src/`, such as "core/run.ts". */
 export function layerOf(path: string): Layer | undefined {
-  return layers.find(({ place }) => (place.endsWith("/") ? path.startsWith(place) : path === place));
+  const isIn = (place: string): boolean => (place.endsWith("/") ? path.startsWith(place) : path === place);
+  return layers.find(({ places }) => places.some(isIn));
 }
 
 /** Whether a layer may import a package, given by the name in its import. */
