@@ -64,7 +64,7 @@ export const layers: readonly Layer[] = [
   {
     name: "testing",
     places: ["testing/"],
-    layers: ["core", "ports", "engine", "tools", "drover"],
+    layers: ["core", "ports", "engine", "tools", "telemetry", "drover"],
     types: ["openai"],
     packages: [],
     node: "any",
