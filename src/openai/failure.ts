@@ -17,7 +17,7 @@ export type Asked = { host: string; model: string };
 const longestMessage = 600;
 const word = z.union([z.string(), z.number()]).transform(String).optional().catch(undefined);
 const errorSchema = z.looseObject({ code: word, type: word, param: word, message: word });
-const envelopeSchema = z.looseObject({ error: z.unknown(), detail: z.unknown(), message: z.unknown() });
+const envelopeSchema = z.looseObject({ error: z.unknown().optional(), detail: z.unknown().optional() });
 
 /** Reads the body of a refusal: OpenAI's form, a bare text, a list, FastAPI's `detail`, a page of HTML. */
 export function readServerError(status: number | undefined, text: string): ServerError {
