@@ -1,5 +1,5 @@
 import type { RedisConnection } from "./connection.ts";
-import { hashTag } from "./keys.ts";
+import { defaultPrefix, hashTag } from "./keys.ts";
 import { redisErrorCode } from "./redis-error.ts";
 
 /** Something about a Redis server that Drover cannot work with, or that the operator should know. */
@@ -12,8 +12,8 @@ export type Finding = {
 };
 
 export type CheckOptions = {
-  /** The prefix in use; a cluster needs a hash tag in it. */
-  prefix: string;
+  /** The prefix in use; a cluster needs a hash tag in it. Default `{drover}`. */
+  prefix?: string | undefined;
   /** This machine's time, epoch ms; default `Date.now()`. */
   machineNow?: (() => number) | undefined;
 };
@@ -29,7 +29,7 @@ const maxSkewMs = 10_000;
  *
  * @throws DroverError `queue_unavailable` if the server cannot be reached.
  */
-export async function checkRedis(connection: RedisConnection, options: CheckOptions): Promise<Finding[]> {
+export async function checkRedis(connection: RedisConnection, options: CheckOptions = {}): Promise<Finding[]> {
   await connection.ready();
   const info = await readInfo(connection);
   const config = await readConfig(connection);
@@ -37,7 +37,7 @@ export async function checkRedis(connection: RedisConnection, options: CheckOpti
     ...checkVersion(info),
     ...checkEviction(config, info),
     ...checkPersistence(config, info),
-    ...checkCluster(info, options.prefix),
+    ...checkCluster(info, options.prefix ?? defaultPrefix),
     ...(await checkSkew(connection, options.machineNow ?? Date.now)),
   ];
 }

@@ -1,9 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Clock } from "../ports.ts";
-import type { RedisConnection } from "./connection.ts";
+import type { Clock, Logger } from "../ports.ts";
+import { createDampedWarning, type RedisConnection } from "./connection.ts";
+import { redisErrorCode } from "./redis-error.ts";
 
 export type RedisClockOptions = {
   connection: RedisConnection;
+  logger?: Logger | undefined;
   /** How often Redis is asked, in ms; default 10,000. */
   refreshMs?: number | undefined;
   /** This process's steady time in ms; default `performance.now()`. */
@@ -11,7 +13,9 @@ export type RedisClockOptions = {
 };
 
 export type RedisClock = Clock & {
-  /** Asks Redis for its time. Until the first answer `now()` is this machine's time. */
+  /** Resolves once Redis has told its time. Until then `now()` is this machine's. */
+  ready(): Promise<void>;
+  /** Asks Redis for its time. */
   refresh(): Promise<void>;
   /** Asks no more. */
   stop(): void;
@@ -56,15 +60,28 @@ export function createRedisClock(options: RedisClockOptions): RedisClock {
     return Math.floor(at + offset);
   }
 
-  const timer = setInterval(() => {
-    refresh().catch(() => {}); // The connection tells of its troubles; meanwhile the steady clock carries on.
-  }, options.refreshMs ?? defaultRefreshMs);
+  const warn = createDampedWarning(options.logger);
+  const refreshQuietly = (): void => {
+    refresh().catch((error: unknown) => {
+      // The steady clock carries on meanwhile.
+      const code = redisErrorCode(error);
+      if (!stopped) warn(code, { code }, "Redis did not tell its time");
+    });
+  };
+  let stopped = false;
+  const timer = setInterval(refreshQuietly, options.refreshMs ?? defaultRefreshMs);
   timer.unref();
 
   return {
     now,
+    ready: async () => {
+      if (!asked) await refresh();
+    },
     refresh,
-    stop: () => clearInterval(timer),
+    stop() {
+      stopped = true;
+      clearInterval(timer);
+    },
     async sleep(ms, signal) {
       const until = steady() + ms;
       for (let left = ms; left > 0 && !signal?.aborted; left = until - steady()) {

@@ -1,13 +1,20 @@
+import { DroverError } from "../core/errors.ts";
 import type { Logger, Signals } from "../ports.ts";
-import { createDampedWarning, type RedisConnection } from "./connection.ts";
+import {
+  connect,
+  createDampedWarning,
+  type DampedWarning,
+  type RedisConnection,
+  type RedisTarget,
+} from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { redisErrorCode } from "./redis-error.ts";
 
 export type RedisSignalsOptions = {
+  /** Where the one connection that holds all subscriptions of the process goes; it is opened by the first listener. */
+  target: RedisTarget;
   /** Publishes announcements. */
   connection: RedisConnection;
-  /** The one connection of the process that holds all subscriptions; role `subscriber`, used for nothing else. */
-  subscriber: RedisConnection;
   keys: Keys;
   logger?: Logger | undefined;
 };
@@ -15,7 +22,7 @@ export type RedisSignalsOptions = {
 export type RedisSignals = Signals & {
   /** Resolves when announcements made from now on are heard. */
   listening(): Promise<void>;
-  /** Drops all subscriptions. The connections are the caller's to close. */
+  /** Drops all subscriptions and closes their connection; the other one is the caller's. */
   close(): Promise<void>;
 };
 
@@ -66,22 +73,14 @@ type Channels = {
 
 type Channel = { listeners: Set<Listener>; standing: Promise<void> };
 
-function createChannels({ subscriber, logger }: RedisSignalsOptions): Channels {
+function createChannels({ target, logger }: RedisSignalsOptions): Channels {
   const channels = new Map<string, Channel>();
-  const { client } = subscriber;
-  const call = createCaller(channels, logger);
+  const call = createCaller(channels, createDampedWarning(logger));
+  let subscriber: RedisConnection | undefined;
+  let closed = false;
 
-  async function subscribe(name: string): Promise<void> {
-    await subscriber.use((redis) => redis.subscribe(name));
-    if (!channels.has(name)) unsubscribe(name);
-  }
-
-  function unsubscribe(name: string): void {
-    if (client.status === "ready") client.unsubscribe(name).catch(() => {}); // A lost connection forgets it too.
-  }
-
-  /** The connection is new: nothing is subscribed to on it. */
-  async function subscribeAll(): Promise<void> {
+  /** The connection was opened, or came back: nothing is subscribed to on it. */
+  async function subscribeAll({ client }: RedisConnection): Promise<void> {
     const names = [...channels.keys()];
     if (names.length === 0) return;
     await client.subscribe(...names);
@@ -91,39 +90,64 @@ function createChannels({ subscriber, logger }: RedisSignalsOptions): Channels {
       call(name, null);
     }
   }
-  const onReady = (): void => {
-    subscribeAll().catch(() => {}); // Lost again; the next connection tries again.
-  };
-  client.on("message", call);
-  client.on("ready", onReady);
+
+  function open(): RedisConnection {
+    const connection = connect(target, { role: "subscriber", logger, name: "drover-subscriber" });
+    connection.client.on("message", call);
+    connection.client.on("ready", () => {
+      subscribeAll(connection).catch(() => {}); // Lost again; the next connection tries again.
+    });
+    return connection;
+  }
+
+  async function subscribe(name: string): Promise<void> {
+    if (closed) throw new DroverError("stopped", "These signals were closed.");
+    subscriber ??= open();
+    await subscriber.use((client) => client.subscribe(name));
+    if (!channels.has(name)) unsubscribe(name);
+  }
+
+  function unsubscribe(name: string): void {
+    if (subscriber?.client.status !== "ready") return; // A lost connection forgets it anyway.
+    subscriber.client.unsubscribe(name).catch(() => {});
+  }
 
   return {
-    add(name, listener) {
-      const own: Listener = (payload) => listener(payload);
-      let channel = channels.get(name);
-      if (!channel) {
-        channel = { listeners: new Set(), standing: Promise.resolve() };
-        channels.set(name, channel);
-        channel.standing = subscribe(name);
-        channel.standing.catch(() => {}); // Told by `heard`.
-      }
-      const { listeners, standing } = channel;
-      listeners.add(own);
-      return {
-        heard: standing,
-        off() {
-          if (!listeners.delete(own) || listeners.size > 0) return;
-          channels.delete(name);
-          unsubscribe(name);
-        },
-      };
-    },
+    add: (name, listener) => addListener(channels, { subscribe, unsubscribe }, name, listener),
     standing: async (name) => channels.get(name)?.standing,
     async close() {
-      client.off("message", call);
-      client.off("ready", onReady);
+      closed = true;
       channels.clear();
-      if (client.status === "ready") await client.unsubscribe().catch(() => {});
+      await subscriber?.close();
+    },
+  };
+}
+
+type Wire = { subscribe(name: string): Promise<void>; unsubscribe(name: string): void };
+
+/** The first listener of a channel subscribes to it, the last one that goes unsubscribes. */
+function addListener(
+  channels: Map<string, Channel>,
+  wire: Wire,
+  name: string,
+  listener: Listener,
+): ReturnType<Channels["add"]> {
+  const own: Listener = (payload) => listener(payload);
+  let channel = channels.get(name);
+  if (!channel) {
+    channel = { listeners: new Set(), standing: Promise.resolve() };
+    channels.set(name, channel);
+    channel.standing = wire.subscribe(name);
+    channel.standing.catch(() => {}); // Told by `heard`.
+  }
+  const { listeners, standing } = channel;
+  listeners.add(own);
+  return {
+    heard: standing,
+    off() {
+      if (!listeners.delete(own) || listeners.size > 0 || channels.get(name)?.listeners !== listeners) return;
+      channels.delete(name);
+      wire.unsubscribe(name);
     },
   };
 }
@@ -131,9 +155,8 @@ function createChannels({ subscriber, logger }: RedisSignalsOptions): Channels {
 /** Calls a channel's listeners; one that throws disturbs no other. */
 function createCaller(
   channels: Map<string, Channel>,
-  logger: Logger | undefined,
+  warn: DampedWarning,
 ): (name: string, payload: string | null) => void {
-  const warn = createDampedWarning(logger);
   return (name, payload) => {
     for (const listener of channels.get(name)?.listeners ?? []) {
       try {
