@@ -1,0 +1,22 @@
+// The public surface, by name. A test pins it.
+export type { Effect, Limits, RetryPolicy } from "./core/agent.ts";
+export { DroverError, type ErrorCode, PermanentError, RetryableError } from "./core/errors.ts";
+export type { FeedEntry } from "./core/event.ts";
+export type { RunFeedEvent } from "./core/feed.ts";
+export type { Content, ContentPart, InputMessage, Message, ToolCall } from "./core/message.ts";
+export type { RunStatus, StopReason, Usage } from "./core/run.ts";
+export { type Agent, type AgentOptions, defineAgent } from "./define-agent.ts";
+export {
+  createDrover,
+  type Drover,
+  type DroverOptions,
+  type RunList,
+  type WorkerHandle,
+  type WorkOptions,
+} from "./drover.ts";
+export type { StartOptions } from "./engine/client.ts";
+export type { FollowOptions } from "./engine/follow.ts";
+export type { OpenCallView, RunHandle, RunResult, RunView } from "./engine/run-handle.ts";
+export { type OpenAIOptions, openai } from "./openai/openai.ts";
+export type { Logger, ModelSpec } from "./ports.ts";
+export { defineTool, type Tool, type ToolContext, type ToolOptions } from "./tools/define-tool.ts";

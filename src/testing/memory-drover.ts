@@ -1,0 +1,124 @@
+import type { Agent } from "../define-agent.ts";
+import type { Drover, WorkerHandle } from "../drover.ts";
+import { createEngine } from "../engine/engine.ts";
+import { toView } from "../engine/run-handle.ts";
+import { createIds } from "../ids.ts";
+import type { AgentRegistry, Logger, Telemetry } from "../ports.ts";
+import { createSilentLogger } from "../telemetry/logger.ts";
+import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
+import { type ManualClock, manualClock } from "./manual-clock.ts";
+import { createMemoryRunStore } from "./memory-run-store.ts";
+import { createMemorySignals } from "./memory-signals.ts";
+import { createMemoryStepQueue } from "./memory-step-queue.ts";
+
+export type MemoryDroverOptions = {
+  agents: readonly Agent[];
+  /** A manual clock moves only when told. Default: time jumps to the next due step when nothing else is left to do. */
+  clock?: ManualClock | undefined;
+  telemetry?: Telemetry | undefined;
+  logger?: Logger | undefined;
+};
+
+/** Drover without Redis: the same API, engine and rules, for tests. `work()` takes steps until it is stopped. */
+export function createMemoryDrover(options: MemoryDroverOptions): Drover {
+  const clock = options.clock ?? manualClock();
+  const agents: AgentRegistry = { get: (name) => options.agents.find((agent) => agent.name === name)?.code };
+  const queue = createMemoryStepQueue({ clock });
+  const wakers = new Set<() => void>();
+  const ringing: typeof queue = {
+    ...queue,
+    add: async (steps) => {
+      await queue.add(steps);
+      for (const wake of wakers) wake();
+    },
+  };
+  const signals = createMemorySignals();
+  const engine = createEngine({
+    store: createMemoryRunStore({ clock, signals }),
+    queue: ringing,
+    signals,
+    clock,
+    ids: createIds(),
+    agents,
+    telemetry: options.telemetry ?? createNoTelemetry(),
+    logger: options.logger ?? createSilentLogger(),
+    payloadLimitBytes: 1_048_576,
+  });
+  const workers: WorkerHandle[] = [];
+
+  async function work(): Promise<WorkerHandle> {
+    const stopping = new AbortController();
+    const running = new Set<Promise<void>>();
+    let lastStartedAt: number | undefined;
+    const looping = (async () => {
+      while (!stopping.signal.aborted) {
+        const taken = queue.take();
+        if (taken) {
+          lastStartedAt = clock.now();
+          const step = engine.runStep(taken.delivery).then(taken.end);
+          running.add(step);
+          void step.then(() => running.delete(step));
+        } else await nextChange({ queue, clock, wakers, running, auto: !options.clock, signal: stopping.signal });
+      }
+      await Promise.all(running);
+    })();
+    const handle: WorkerHandle = {
+      queues: ["model", "tools"],
+      stats: () => ({ running: running.size, lastStartedAt }),
+      stop: () => {
+        stopping.abort();
+        return looping;
+      },
+    };
+    workers.push(handle);
+    return handle;
+  }
+
+  return {
+    work,
+    async start(agent, input, start) {
+      const run = await engine.client.start(typeof agent === "string" ? agent : agent.name, input, start);
+      return engine.handle(run.runId);
+    },
+    get: engine.handle,
+    async list(filter = {}) {
+      const { runs, cursor } = await engine.client.list(filter);
+      return { runs: runs.map((run) => toView(run, undefined)), ...(cursor ? { cursor } : {}) };
+    },
+    async close() {
+      await Promise.all(workers.map((worker) => worker.stop()));
+      engine.active.close();
+    },
+  };
+}
+
+type Waiting = {
+  queue: ReturnType<typeof createMemoryStepQueue>;
+  clock: ManualClock;
+  wakers: Set<() => void>;
+  running: Set<Promise<void>>;
+  auto: boolean;
+  signal: AbortSignal;
+};
+
+/** Waits until a step may be due: one was added or has ended, or its time has come. */
+async function nextChange({ queue, clock, wakers, running, auto, signal }: Waiting): Promise<void> {
+  const times = queue.list().flatMap(({ state, dueAt }) => (state === "delayed" ? [dueAt] : []));
+  const dueAt = times.length === 0 ? undefined : Math.min(...times);
+  if (auto && dueAt !== undefined && running.size === 0) {
+    clock.advance(dueAt - clock.now());
+    return;
+  }
+  const waiting = new AbortController();
+  await new Promise<void>((resolve) => {
+    const wake = (): void => {
+      wakers.delete(wake);
+      waiting.abort();
+      resolve();
+    };
+    wakers.add(wake);
+    signal.addEventListener("abort", wake, { once: true, signal: waiting.signal });
+    for (const step of running) void step.then(wake);
+    if (dueAt !== undefined) void clock.sleep(dueAt - clock.now(), waiting.signal).then(wake);
+  });
+}
