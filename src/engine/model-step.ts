@@ -30,6 +30,7 @@ export async function performModel(
   }
   if (run.agentHash !== agent.hash) await deps.store.putDefinition(agent.hash, agent.definition);
   const began = begin(deps, run, agent, limits.deadlineMs);
+  began.catch(() => {}); // Awaited below, unless the call itself throws first.
   const execution = deps.ids.token();
   const calledAt = deps.clock.now();
   const outcome = await callModel(deps, run, agent, { messages, context, execution });

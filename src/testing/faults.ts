@@ -1,5 +1,8 @@
-/** Where a process dies: at its n-th call of a port (from 1), before or after the call took effect. */
-export type CrashPoint = { call: number; when: "before" | "after" };
+/**
+ * Where a process dies: at its n-th call of a port (from 1), before or after the call took effect. `lost`: without
+ * effect, while calls that were already on their way with it still take theirs.
+ */
+export type CrashPoint = { call: number; when: "before" | "after" | "lost" };
 
 /** What a dead process's ports answer. */
 export class Crashed extends Error {
@@ -29,6 +32,12 @@ export function createFaults(point?: CrashPoint): Faults {
     if (here && point.when === "before") {
       dead = true;
       throw new Crashed(`died before ${label}`);
+    }
+    if (here && point.when === "lost") {
+      setImmediate(() => {
+        dead = true;
+      });
+      throw new Crashed(`lost ${label}`);
     }
     const result = await call();
     if (here) {
