@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { startPayloadSchema } from "../core/run.ts";
+import { defaultMaxPayloadBytes } from "./start-contract.ts";
+
+const fields: Record<string, string> = {
+  agent: "Name of the agent to run, as its workers know it.",
+  input: "What the run is about: text, or messages that end with what is asked.",
+  session: "Id of a session: its runs share one transcript. Formed like a run id.",
+  metadata: "Values of your own, kept with the run and shown to its tools; the model does not see them.",
+  limits: "Bounds of this run. They tighten those of the agent, never widen them.",
+  traceparent: "W3C trace context of the request that caused the run; the run's trace hangs under it.",
+};
+
+/** The contract of the `runs` queue as JSON Schema 2020-12: the data of a job named `start`. */
+export function makeRunsSchema(): Record<string, unknown> {
+  const schema: Record<string, unknown> = z.toJSONSchema(startPayloadSchema, { io: "input" });
+  const { $schema, properties, ...rest } = schema;
+  return {
+    $schema,
+    $id: "urn:drover:runs:start:1",
+    title: "Start of a Drover run",
+    description:
+      "Data of a BullMQ job named `start` on the queue `runs` (prefix `{drover}:q` unless configured). The job id is the " +
+      "run id: 1 to 128 letters, digits, '-', '_' or '.', with a letter among them. The data is at most " +
+      `${defaultMaxPayloadBytes} bytes of JSON in UTF-8 unless configured. A job that does not fit leaves a record with ` +
+      "status `rejected` and the reason, and its id stays free.",
+    properties: describe(properties as Record<string, object>),
+    ...rest,
+  };
+}
+
+function describe(properties: Record<string, object>): Record<string, object> {
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => [name, { description: fields[name], ...schema }]),
+  );
+}
