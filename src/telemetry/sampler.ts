@@ -1,4 +1,3 @@
-import type { Attributes, Context, Link, SpanKind } from "@opentelemetry/api";
 import type { Sampler, SamplingDecision, SamplingResult } from "@opentelemetry/sdk-trace";
 import { decidedKey } from "./tracing.ts";
 
@@ -26,17 +25,8 @@ export function createSampler(sdk: Sdk, env: Record<string, string | undefined>)
 
 function trustDecisions(inner: Sampler, sampled: SamplingDecision): Sampler {
   return {
-    shouldSample(
-      context: Context,
-      traceId: string,
-      name: string,
-      kind: SpanKind,
-      attributes: Attributes,
-      links: Link[],
-    ): SamplingResult {
-      if (context.getValue(decidedKey) === true) return { decision: sampled };
-      return inner.shouldSample(context, traceId, name, kind, attributes, links);
-    },
+    shouldSample: (context, ...span): SamplingResult =>
+      context.getValue(decidedKey) === true ? { decision: sampled } : inner.shouldSample(context, ...span),
     toString: () => `DroverRun{${inner.toString()}}`,
   };
 }

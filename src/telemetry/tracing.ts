@@ -2,7 +2,6 @@ import {
   type Context,
   context,
   createContextKey,
-  type HrTime,
   ROOT_CONTEXT,
   type Span,
   type SpanContext,
@@ -168,9 +167,10 @@ const contextUnder = (parent: SpanContext | undefined): Context =>
 const decided = (ids: RunTrace, parentSpanId: string | undefined): Context =>
   contextOf(ids, parentSpanId).setValue(decidedKey, true);
 
+/** Times go as dates: SDKs before 3 take a number that lies before this process's start for a time since it. */
 function start(tracer: Tracer, span: SpanPlan, parent: Context): Span {
   const { name, kind, attributes } = span;
-  return tracer.startSpan(name, { kind, attributes, startTime: toHrTime(span.startedAt) }, parent);
+  return tracer.startSpan(name, { kind, attributes, startTime: new Date(span.startedAt) }, parent);
 }
 
 /** Ends a span; what a plan says also reaches a span that was begun before it was known. */
@@ -181,13 +181,7 @@ function finish(span: Span, plan: SpanPlan): void {
     span.setAttributes(errorType(plan.errorType));
     span.setStatus({ code: SpanStatusCode.ERROR });
   }
-  span.end(toHrTime(Math.max(plan.startedAt, plan.endedAt)));
-}
-
-/** Seconds and nanoseconds: the SDK takes a plain number before this process began for a time since its start. */
-function toHrTime(epochMs: number): HrTime {
-  const seconds = Math.floor(epochMs / 1000);
-  return [seconds, Math.round((epochMs - seconds * 1000) * 1_000_000)];
+  span.end(new Date(Math.max(plan.startedAt, plan.endedAt)));
 }
 
 /** Runs telemetry so that its trouble stays its own: undefined instead of an error, one line for the first. */

@@ -25,8 +25,9 @@ export type OtlpReceiver = {
   spans: ReceivedSpan[];
   /** Bodies as they came, whatever their form. */
   bodies: Buffer[];
-  /** Headers of each request. */
+  /** Headers and path of each request. */
   headers: IncomingMessage["headers"][];
+  paths: string[];
   /** Resolves with the spans once they satisfy `predicate`; rejects after `timeoutMs` (default 10 s) with what came. */
   waitFor(predicate: (spans: ReceivedSpan[]) => boolean, timeoutMs?: number): Promise<ReceivedSpan[]>;
   /** How the next requests are met: taken, refused with a status, or never answered. */
@@ -39,15 +40,21 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   const bodies: Buffer[] = [];
   const headers: IncomingMessage["headers"][] = [];
+  const paths: string[] = [];
   const watchers = new Set<() => void>();
   let behaviour: "take" | "hang" | number = "take";
-  const server = createServer(async (request, response) => {
+  const take = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await buffer(request);
     bodies.push(body);
     headers.push(request.headers);
+    paths.push(request.url ?? "");
     if (behaviour === "take" && request.headers["content-type"] === "application/json") spans.push(...decode(body));
     for (const look of watchers) look();
     answer(response, behaviour);
+  };
+  const server = createServer((request, response) => {
+    // A body that is cut off or no trace is answered by closing the connection: the test sees what did not come.
+    take(request, response).catch(() => response.destroy());
   });
   const port = await listen(server);
   return {
@@ -55,6 +62,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     spans,
     bodies,
     headers,
+    paths,
     waitFor(predicate, timeoutMs = 10_000) {
       const { promise, resolve, reject } = Promise.withResolvers<ReceivedSpan[]>();
       const look = (): void => {

@@ -2,7 +2,7 @@ import type { AgentDefinition } from "../../src/core/agent.ts";
 import { makeRun, type Run } from "../../src/core/run.ts";
 import type { Logger, StepSpan, Telemetry } from "../../src/ports.ts";
 
-/** A time long before this process began, which the SDK would misread if it were given as a plain number. */
+/** A time long before this process began: runs outlive processes. */
 export const createdAt = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 
 /** Text that must not leave unless content is asked for. */

@@ -1,6 +1,6 @@
 // The real SDK against a real collector on a local port, in this process.
 import { createRequire } from "node:module";
-import { context, propagation, trace } from "@opentelemetry/api";
+import { context, logs, metrics, propagation, trace } from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { stepSpanId } from "../../src/telemetry/ids.ts";
@@ -12,7 +12,7 @@ const loaded = (): string[] =>
   Object.keys(createRequire(import.meta.url).cache).filter((path) => path.includes("@opentelemetry/sdk-node/"));
 
 let receiver: OtlpReceiver;
-let started: StartedTelemetry[] = [];
+const started: StartedTelemetry[] = [];
 const logger = recordingLogger();
 
 beforeEach(async () => {
@@ -141,6 +141,15 @@ describe("on", () => {
     const other = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const told = context.with(trace.setSpan(context.active(), request), () => aRun(telemetry, { traceparent: other }));
     expect(told.trace.traceId).toBe(other.slice(3, 35));
+  });
+
+  test("only traces are sent, though user code may count and log", async () => {
+    const { telemetry, shutdown } = start(json());
+    metrics.getMeter("user").createCounter("orders").add(1);
+    logs.getLogger("user").emit({ body: "hello" });
+    telemetry.recordEnd(ended(aRun(telemetry)));
+    await shutdown();
+    expect(receiver.paths).toEqual(["/v1/traces"]);
   });
 
   test("protobuf is the default form", async () => {

@@ -1,5 +1,5 @@
 // Traces as two processes make them: each `process` below has its own tracer provider and its own telemetry, and they
-// share nothing but the run. Would catch a second root, a wrong parent, a start time the SDK misread, and a span of an
+// share nothing but the run. Would catch a second root, a wrong parent, a start time that is not the run's, and a span of an
 // unsampled run.
 import { SpanKind, SpanStatusCode } from "@opentelemetry/api";
 import * as sdkTrace from "@opentelemetry/sdk-trace";
