@@ -58,16 +58,17 @@ const specs: SettingSpec[] = [
     defaultValue: undefined,
     expected: "a URL like redis://host:6379, rediss://user:password@host:6380/0 or unix:///path/redis.sock",
     secret: true,
-    schema: z.string().refine((text) => isUrl(text, redisSchemes)),
+    schema: z.string().refine((text) => text.startsWith("/") || isUrl(text, redisSchemes)),
   },
   {
     key: "prefix",
     name: "DROVER_PREFIX",
-    description: "First part of every key in Redis; installations that share a Redis need different ones.",
-    defaultValue: "drover",
-    expected: "1 to 64 letters, digits, '-', '_' or '.'",
+    description:
+      "First part of every key in Redis; installations that share one Redis need different ones. The braces put all keys in one slot of a cluster.",
+    defaultValue: "{drover}",
+    expected: "1 to 64 letters, digits, '-', '_' or '.', in braces if it is to work on a Redis Cluster",
     secret: false,
-    schema: z.string().regex(/^[A-Za-z0-9._-]{1,64}$/),
+    schema: z.string().regex(/^(?:\{[A-Za-z0-9._-]{1,64}\}|[A-Za-z0-9._-]{1,64})$/),
   },
   {
     key: "concurrency",
@@ -206,14 +207,9 @@ export function loadConfig(dir: string = process.cwd()): Config {
   return readConfig(process.env);
 }
 
-/** What ioredis understands: it takes a socket as a bare path, everything else as the URL it is. */
-export function toIoredisUrl(redisUrl: string): string {
-  const url = URL.parse(redisUrl);
-  return url?.protocol === "unix:" ? decodeURIComponent(url.pathname) : redisUrl;
-}
-
 /** A URL for people and logs: user and password hidden, nothing else changed. */
 export function hidePassword(url: string): string {
+  if (url.startsWith("/")) return url;
   const parsed = URL.parse(url);
   if (parsed === null) return "(not a URL)";
   if (parsed.protocol === "unix:") return url;

@@ -19,7 +19,7 @@ function problemOf(env: NodeJS.ProcessEnv): string {
 test("an empty environment gives the defaults of the table", () => {
   expect(readConfig({})).toEqual({
     redisUrl: undefined,
-    prefix: "drover",
+    prefix: "{drover}",
     concurrency: 100,
     model: "gpt-5-mini",
     openaiApiKey: undefined,
@@ -42,6 +42,9 @@ test.each([
   ["REDIS_URL", "redis://localhost:6379/2", "redisUrl", "redis://localhost:6379/2"],
   ["REDIS_URL", "rediss://u:p@host:6380", "redisUrl", "rediss://u:p@host:6380"],
   ["REDIS_URL", "unix:///run/redis.sock", "redisUrl", "unix:///run/redis.sock"],
+  ["DROVER_PREFIX", "{team-a}", "prefix", "{team-a}"],
+  ["DROVER_PREFIX", "team-a", "prefix", "team-a"],
+  ["REDIS_URL", "/run/redis.sock", "redisUrl", "/run/redis.sock"],
   ["DROVER_CONCURRENCY", "7", "concurrency", 7],
   ["DROVER_PAYLOAD_LIMIT", "2048", "payloadLimitBytes", 2048],
   ["DROVER_STOP_GRACE_MS", "0", "stopGraceMs", 0],

@@ -1,0 +1,60 @@
+import type { Command } from "commander";
+import { act, type Exit } from "../command.ts";
+import { type Context, withDrover } from "../context.ts";
+import { followRun } from "../follow-run.ts";
+import { toStatus } from "../format/run.ts";
+import { addLimits, pickLimits, readInput, toInteger, toPairs } from "../options.ts";
+
+type Options = Parameters<typeof pickLimits>[0] & {
+  id?: string;
+  session?: string;
+  metadata?: Record<string, string>;
+  priority?: number;
+  delayMs?: number;
+  watch?: boolean;
+  json?: boolean;
+};
+
+/** `drover start AGENT INPUT`. */
+export function registerStart(program: Command, context: Context, exit: Exit): void {
+  const command = program
+    .command("start")
+    .description("start a run; the same --id again gives the same run")
+    .argument("<agent>", "name of an agent that some worker knows")
+    .argument("<input>", "what to tell it; - reads standard input")
+    .option("--id <id>", "id of the run: letters, digits, '-', '_', '.'")
+    .option("--session <id>", "session the run belongs to")
+    .option("--metadata <key=value>", "kept with the run and given to its tools; may be repeated", toPairs)
+    .option("--priority <n>", "lower goes first", toInteger(1, 2_097_152))
+    .option("--delay-ms <ms>", "begin only after this time", toInteger(0, 315_360_000_000))
+    .option("--watch", "follow the run to its end; exit code 0 only if it completes")
+    .option("--json", "print JSON");
+  addLimits(command).action((agent: string, input: string, options: Options) =>
+    act(context, exit, options, () => start(context, agent, input, options)),
+  );
+}
+
+async function start(context: Context, agent: string, argument: string, options: Options): Promise<number> {
+  const input = readInput(argument);
+  return withDrover(context, async (drover) => {
+    const run = await drover.start(agent, input, {
+      runId: options.id,
+      session: options.session,
+      metadata: options.metadata,
+      limits: pickLimits(options),
+      priority: options.priority,
+      delayMs: options.delayMs,
+    });
+    if (options.watch) {
+      context.output.note(`run ${run.id}`);
+      return followRun(context, run, options);
+    }
+    const view = await run.status();
+    if (options.json) context.output.json(view);
+    else {
+      context.output.line(`${run.id}  ${toStatus(view, context.output.mark)}`);
+      context.output.note(`follow it: drover watch ${run.id}`);
+    }
+    return 0;
+  });
+}

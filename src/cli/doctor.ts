@@ -1,0 +1,175 @@
+import { Queue } from "bullmq";
+import type { Config } from "../config.ts";
+import { toError } from "../core/errors.ts";
+import { checkRedis } from "../redis/check.ts";
+import { connect, type RedisConnection } from "../redis/connection.ts";
+import { createKeys } from "../redis/keys.ts";
+import { createSilentLogger } from "../telemetry/logger.ts";
+import { toStatement } from "./errors.ts";
+import { count, toBytes, toDuration } from "./format/text.ts";
+
+/** One thing the doctor looked at. `detail` says what was found and, unless it is ok, what to do. */
+export type Diagnosis = { check: string; state: "ok" | "warning" | "error"; detail: string };
+
+/** Looks at Redis and what lies in it: reachable, fit, room left, queues, runs that nobody works on. Never rejects. */
+export async function examineRedis(url: string, prefix: string): Promise<Diagnosis[]> {
+  try {
+    const connection = connect(url, { role: "producer", logger: createSilentLogger(), name: "drover-doctor" });
+    try {
+      return await examine(connection, prefix);
+    } finally {
+      await connection.close();
+    }
+  } catch (error) {
+    return [{ check: "redis", state: "error", detail: toStatement(error) }];
+  }
+}
+
+async function examine(connection: RedisConnection, prefix: string): Promise<Diagnosis[]> {
+  await connection.ready();
+  const found = await checkRedis(connection, { prefix });
+  const findings = found.map(({ severity, setting, message }) => ({
+    check: setting,
+    state: severity,
+    detail: message,
+  }));
+  const fit = ["version", "maxmemory-policy", "appendonly", "clock"]
+    .filter((setting) => !found.some((finding) => finding.setting === setting))
+    .map((setting): Diagnosis => ({ check: setting, state: "ok", detail: fitWords[setting] ?? "" }));
+  return [
+    { check: "redis", state: "ok", detail: `answers at ${connection.address}` },
+    ...findings,
+    ...fit,
+    await examineMemory(connection),
+    ...(await examineQueues(connection, prefix)),
+    await examineOwing(connection, prefix),
+  ];
+}
+
+const fitWords: Record<string, string> = {
+  version: "new enough",
+  "maxmemory-policy": "nothing is evicted",
+  appendonly: "runs survive a restart",
+  clock: "agrees with this machine's",
+};
+
+const fullShare = 0.8;
+
+async function examineMemory(connection: RedisConnection): Promise<Diagnosis> {
+  const info = await connection.use((client) => client.info("memory")).catch(() => "");
+  const used = Number(/^used_memory:(\d+)/m.exec(info)?.[1] ?? 0);
+  const max = Number(/^maxmemory:(\d+)/m.exec(info)?.[1] ?? 0);
+  if (max === 0) return { check: "memory", state: "ok", detail: `${toBytes(used)} used, no limit set` };
+  const full = used / max > fullShare;
+  const detail = `${toBytes(used)} of ${toBytes(max)} used${full ? ": raise maxmemory, or delete old runs" : ""}`;
+  return { check: "memory", state: full ? "warning" : "ok", detail };
+}
+
+/** Depths of the queues, those that tools named included, and whether anybody serves them. */
+async function examineQueues(connection: RedisConnection, prefix: string): Promise<Diagnosis[]> {
+  const { queuePrefix } = createKeys(prefix);
+  const names = await listQueues(connection, queuePrefix);
+  return Promise.all(names.map((name) => examineQueue(connection, queuePrefix, name)));
+}
+
+async function listQueues(connection: RedisConnection, queuePrefix: string): Promise<string[]> {
+  const pattern = `${queuePrefix}:*:meta`;
+  const names = new Set(["runs", "model", "tools"]);
+  let cursor = "0";
+  do {
+    const [next, keys] = await connection.use((client) => client.scan(cursor, "MATCH", pattern, "COUNT", 1000));
+    for (const key of keys) names.add(key.slice(queuePrefix.length + 1, -":meta".length));
+    cursor = next;
+  } while (cursor !== "0");
+  return [...names];
+}
+
+async function examineQueue(connection: RedisConnection, prefix: string, name: string): Promise<Diagnosis> {
+  const queue = new Queue(name, { connection: connection.client, prefix, skipMetasUpdate: true });
+  queue.on("error", () => {
+    // The command that meets it tells.
+  });
+  try {
+    const counts = await queue.getJobCounts("wait", "prioritized", "active", "delayed");
+    const waiting = (counts.wait ?? 0) + (counts.prioritized ?? 0);
+    const workers = await queue.getWorkersCount().catch(() => undefined);
+    const depth = `${waiting} waiting, ${counts.active ?? 0} active, ${counts.delayed ?? 0} delayed`;
+    const served = workers === undefined ? "" : `, ${count(workers, "worker")}`;
+    const idle = waiting > 0 && workers === 0;
+    const detail = `${depth}${served}${idle ? ": nobody takes its steps, start a worker that serves it" : ""}`;
+    return { check: `queue ${name}`, state: idle ? "warning" : "ok", detail };
+  } finally {
+    await queue.close();
+  }
+}
+
+const longMs = 60_000;
+
+/** Runs that have owed something for long. A sweeper of any worker queues it again within a minute. */
+async function examineOwing(connection: RedisConnection, prefix: string): Promise<Diagnosis> {
+  const { owing } = createKeys(prefix);
+  const [seconds = 0] = await connection.use((client) => client.time());
+  const before = Number(seconds) * 1000 - longMs;
+  const stuck = await connection.use((client) => client.zcount(owing, "-inf", String(before)));
+  if (stuck === 0) return { check: "runs", state: "ok", detail: `none has owed a step for over ${toDuration(longMs)}` };
+  const oldest = await connection.use((client) => client.zrange(owing, 0, 2));
+  const detail = `${count(stuck, "run")} owed a step for over ${toDuration(longMs)} (${oldest.join(", ")}): is a worker with that agent running? "drover show ID" tells what a run waits for`;
+  return { check: "runs", state: "warning", detail };
+}
+
+const modelTimeoutMs = 5000;
+
+/** Asks the model server for its list of models, which costs nothing. Never rejects. */
+export async function examineModel(config: Config): Promise<Diagnosis> {
+  const check = "model";
+  const { openaiApiKey, openaiBaseUrl, model } = config;
+  if (openaiApiKey === undefined && openaiBaseUrl === undefined) {
+    return {
+      check,
+      state: "warning",
+      detail: "neither OPENAI_API_KEY nor OPENAI_BASE_URL is set; set one to call models",
+    };
+  }
+  const base = (openaiBaseUrl ?? "https://api.openai.com/v1").replace(/\/+$/, "");
+  const host = URL.parse(base)?.host ?? "the model server";
+  try {
+    const response = await fetch(`${base}/models`, {
+      headers: openaiApiKey ? { authorization: `Bearer ${openaiApiKey}` } : {},
+      signal: AbortSignal.timeout(modelTimeoutMs),
+    });
+    const text = await response.text();
+    return { check, ...judgeModels({ host, status: response.status, text, model }) };
+  } catch (error) {
+    const { message, cause } = toError(error);
+    const why = cause instanceof Error ? cause.message : message;
+    return {
+      check,
+      state: "error",
+      detail: `${host} cannot be reached (${why}): check OPENAI_BASE_URL and the network`,
+    };
+  }
+}
+
+/** What a model server's answer to the question for its models means. */
+export function judgeModels(answer: {
+  host: string;
+  status: number;
+  text: string;
+  model: string;
+}): Omit<Diagnosis, "check"> {
+  const { host, status, text, model } = answer;
+  if (status === 401 || status === 403) {
+    return { state: "error", detail: `${host} refused the API key (${status}): correct OPENAI_API_KEY` };
+  }
+  if (status === 404) {
+    return {
+      state: "warning",
+      detail: `${host} lists no models (404): make sure OPENAI_BASE_URL ends in its API's path, often /v1`,
+    };
+  }
+  if (status >= 400) return { state: "warning", detail: `${host} answered ${status} when asked for its models` };
+  if (!text.includes(JSON.stringify(model))) {
+    return { state: "warning", detail: `${host} answers but does not list "${model}": set DROVER_MODEL to one it has` };
+  }
+  return { state: "ok", detail: `${host} answers and has ${model}` };
+}

@@ -1,0 +1,95 @@
+import type { RunFeedEvent } from "../../core/feed.ts";
+import { type Message, textOf } from "../../core/message.ts";
+import type { Output } from "../output.ts";
+import { count, toDuration, toOneLine } from "./text.ts";
+
+type Told = { mark: Output["mark"]; event: RunFeedEvent };
+
+/** One line for people about what happened; undefined for what nobody watching needs, and for text itself. */
+export function toEventLine(event: RunFeedEvent, mark: Output["mark"]): string | undefined {
+  const told = describe({ event, mark });
+  return told === undefined ? undefined : `${mark("dim", `[${event.turn}]`)} ${told}`;
+}
+
+function describe({ event, mark }: Told): string | undefined {
+  switch (event.type) {
+    case "run_created":
+      return "queued";
+    case "run_began":
+      return "began";
+    case "model_answered":
+      return modelAnswered(event);
+    case "tool_started":
+      return `${event.tool} ${event.callId} started`;
+    case "tool_finished":
+      return toolFinished(event, mark);
+    case "approval_asked":
+      return mark("yellow", `${event.tool} ${event.callId} ${asked[event.why]}`);
+    case "approved":
+      return `${event.tool} ${event.callId} approved by ${toOneLine(event.by, 80)}`;
+    case "denied":
+      return `${event.tool} ${event.callId} denied by ${toOneLine(event.by, 80)}: ${toOneLine(event.reason, 200)}`;
+    case "input_received":
+      return `${count(event.count, "message")} received`;
+    case "run_retried":
+      return `retried by ${toOneLine(event.by, 80)}`;
+    case "run_ended":
+      return runEnded(event, mark);
+    default:
+      return describeTrouble(event, mark);
+  }
+}
+
+const asked = { policy: "waits for approval", unknown_outcome: "has an unknown outcome and waits for a decision" };
+
+/** Trouble that Drover deals with itself, and what is no news. */
+function describeTrouble(event: RunFeedEvent, mark: Output["mark"]): string | undefined {
+  const at = "at" in event ? event.at : 0;
+  switch (event.type) {
+    case "run_rejected":
+      return mark("red", `rejected: ${toOneLine(event.error.message, 300)}`);
+    case "model_failed":
+      return mark("yellow", `model call failed: ${toOneLine(event.error.message, 300)}${again(event.nextAt, at)}`);
+    case "tool_failed":
+      return mark(
+        "yellow",
+        `${event.tool} ${event.callId} failed: ${toOneLine(event.error.message, 300)}${again(event.nextAt, at)}`,
+      );
+    case "tool_lost":
+      return mark("yellow", `${event.tool} ${event.callId}: its worker was lost`);
+    case "step_held":
+      return mark("yellow", `held back: ${toOneLine(event.detail, 300)}`);
+    case "step_crashed":
+      return mark("red", `a step crashed: ${toOneLine(event.error.message, 300)}${again(event.nextAt, at)}`);
+    default:
+      return undefined;
+  }
+}
+
+function again(nextAt: number | null, at: number): string {
+  return nextAt === null ? "" : `; next attempt in ${toDuration(nextAt - at)}`;
+}
+
+function modelAnswered(event: Extract<RunFeedEvent, { type: "model_answered" }>): string {
+  const calls = event.answer?.role === "assistant" ? (event.answer.toolCalls ?? []) : [];
+  if (event.calls.length === 0) return "model answered";
+  const list = calls.map((call) => `${toOneLine(call.name, 64)} ${toOneLine(call.arguments, 80)}`).join(", ");
+  return `model asks for ${count(event.calls.length, "call")}${list === "" ? "" : `: ${list}`}`;
+}
+
+function toolFinished(event: Extract<RunFeedEvent, { type: "tool_finished" }>, mark: Output["mark"]): string {
+  const answer: Message | undefined = event.answer;
+  const result = answer ? toOneLine(textOf(answer.content), 120) : "";
+  const outcome = event.outcome === "ok" ? mark("green", "ok") : mark("red", event.outcome);
+  return `${event.tool} ${event.callId} ${outcome}${result === "" ? "" : ` → ${result}`}`;
+}
+
+function runEnded(event: Extract<RunFeedEvent, { type: "run_ended" }>, mark: Output["mark"]): string {
+  const why = event.error
+    ? `: ${toOneLine(event.error.message, 500)}`
+    : event.by
+      ? ` by ${toOneLine(event.by, 80)}`
+      : "";
+  const reason = event.stopReason === "answered" || event.stopReason === event.status ? "" : ` (${event.stopReason})`;
+  return mark(event.status === "completed" ? "green" : "red", `${event.status}${reason}${why}`);
+}

@@ -1,0 +1,94 @@
+import type { RunStatus, StopReason, Usage } from "../../core/run.ts";
+import type { OpenCallView, RunView } from "../../engine/run-handle.ts";
+import type { Mark, Output } from "../output.ts";
+import { toDuration, toOneLine } from "./text.ts";
+
+const colours: Record<RunStatus, Mark> = {
+  queued: "dim",
+  running: "cyan",
+  waiting: "yellow",
+  paused: "yellow",
+  completed: "green",
+  failed: "red",
+  cancelled: "red",
+  rejected: "red",
+};
+
+/** `failed (max_turns)`, `completed`. */
+export function toStatus(
+  run: { status: RunStatus; stopReason?: StopReason | undefined },
+  mark: Output["mark"],
+): string {
+  const told = run.stopReason === undefined || run.stopReason === "answered" || run.stopReason === run.status;
+  return mark(colours[run.status], told ? run.status : `${run.status} (${run.stopReason})`);
+}
+
+/** `1200 in (800 cached), 90 out, $0.0031`. */
+export function toUsage(usage: Usage): string {
+  const cached = usage.cachedTokens > 0 ? ` (${usage.cachedTokens} cached)` : "";
+  const cost = usage.costUsd === undefined ? "" : `, $${usage.costUsd.toFixed(4)}`;
+  const estimated = usage.estimated ? ", partly estimated" : "";
+  return `${usage.inputTokens} in${cached}, ${usage.outputTokens} out${cost}${estimated}`;
+}
+
+type ListedRun = Pick<RunView, "runId" | "agent" | "status" | "stopReason" | "turns" | "usage" | "createdAt"> & {
+  updatedAt: number;
+};
+
+export const listHead: string[] = ["run", "agent", "status", "turns", "tokens", "age", "last change"];
+
+/** A run as a row of `drover list`. `now` in epoch ms. */
+export function toListRow(run: ListedRun, now: number, mark: Output["mark"]): string[] {
+  return [
+    run.runId,
+    toOneLine(run.agent, 40),
+    toStatus(run, mark),
+    String(run.turns),
+    String(run.usage.inputTokens + run.usage.outputTokens),
+    toDuration(now - run.createdAt),
+    `${toDuration(now - run.updatedAt)} ago`,
+  ];
+}
+
+/** What is known about a run, line by line, without its transcript. */
+export function toSummary(run: RunView, mark: Output["mark"]): string[] {
+  const rows: [string, string | undefined][] = [
+    ["run", run.runId],
+    ["agent", toOneLine(run.agent, 128)],
+    ["status", toStatus(run, mark)],
+    ["reason", run.error && `${toOneLine(run.error.message, 1000)} (${run.error.code})`],
+    ["waits for", run.waitingFor && toOneLine(run.waitingFor, 500)],
+    ["turns", String(run.turns)],
+    ["tokens", toUsage(run.usage)],
+    ["created", new Date(run.createdAt).toISOString()],
+    ["took", run.endedAt === undefined ? undefined : toDuration(run.endedAt - run.createdAt)],
+    ["trace", run.traceId],
+  ];
+  return rows.flatMap(([name, value]) => (value === undefined ? [] : [`${mark("bold", name.padEnd(10))}${value}`]));
+}
+
+/** The open calls of a run, each that waits for a person with the commands that decide it. */
+export function toOpenCalls(run: RunView, mark: Output["mark"]): string[] {
+  return run.openCalls.flatMap((call) => [
+    `${mark("bold", call.callId)} ${toOneLine(call.tool, 128)} ${toOneLine(call.arguments, 300)} ${mark("yellow", states[call.state])}`,
+    ...(isUpToPerson(call) ? toDecisions(run.runId, call.callId).map((line) => `    ${line}`) : []),
+  ]);
+}
+
+const states: Record<OpenCallView["state"], string> = {
+  approval: "waits for approval",
+  ready: "queued or running",
+  started: "running, may not be repeated",
+  lost: "its worker was lost, its result may still come",
+  asking: "outcome unknown: approve to run it again, deny to go on without it",
+};
+
+/** Whether a person decides what becomes of the call. */
+export function isUpToPerson(call: Pick<OpenCallView, "state">): boolean {
+  return call.state === "approval" || call.state === "asking";
+}
+
+/** The commands that decide an open call. */
+export function toDecisions(runId: string, callId: string): string[] {
+  return [`drover approve ${runId} ${callId}`, `drover deny ${runId} ${callId} --reason "..."`];
+}

@@ -1,0 +1,68 @@
+import { styleText } from "node:util";
+import Table from "cli-table3";
+
+/** How a piece of text is marked on a terminal that has colours. */
+export type Mark = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
+
+/** Where a command writes: results to standard output, remarks and errors to standard error. */
+export type Output = {
+  /** One line of the result. */
+  line(text?: string): void;
+  /** Part of a line of the result. */
+  write(text: string): void;
+  /** A value for programs, on one line. */
+  json(value: unknown): void;
+  /** A remark for people; not part of the result. */
+  note(text: string): void;
+  /** Colours only on a terminal, and never where NO_COLOR is set. */
+  mark(mark: Mark, text: string): string;
+  table(head: string[], rows: string[][]): void;
+};
+
+/** Writes to the process's own streams. A reader that went away (`| head`) ends the process quietly. */
+export function createOutput(): Output {
+  const { stdout, stderr } = process;
+  for (const stream of [stdout, stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EPIPE") throw error;
+      process.exit(0);
+    });
+  }
+  return {
+    line: (text = "") => void stdout.write(`${text}\n`),
+    write: (text) => void stdout.write(text),
+    json: (value) => void stdout.write(`${JSON.stringify(value)}\n`),
+    note: (text) => void stderr.write(`${text}\n`),
+    mark: (mark, text) => styleText(mark, text, { stream: stdout }),
+    table: (head, rows) => void stdout.write(`${toTable(head, rows)}\n`),
+  };
+}
+
+/** Columns divided by blanks alone, so that they can be cut and copied. */
+export function toTable(head: string[], rows: string[][]): string {
+  const blank = { top: "", "top-mid": "", "top-left": "", "top-right": "" };
+  const table = new Table({
+    head: head.map((name) => name.toUpperCase()),
+    chars: {
+      ...blank,
+      bottom: "",
+      "bottom-mid": "",
+      "bottom-left": "",
+      "bottom-right": "",
+      left: "",
+      "left-mid": "",
+      mid: "",
+      "mid-mid": "",
+      right: "",
+      "right-mid": "",
+      middle: "  ",
+    },
+    style: { head: [], border: [], "padding-left": 0, "padding-right": 0 },
+  });
+  table.push(...rows);
+  return table
+    .toString()
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .join("\n");
+}

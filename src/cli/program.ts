@@ -1,0 +1,65 @@
+import { readFileSync } from "node:fs";
+import { Command, CommanderError } from "commander";
+import { z } from "zod";
+import type { Exit } from "./command.ts";
+import { registerCancel } from "./commands/cancel.ts";
+import { registerCheck } from "./commands/check.ts";
+import { registerApprove, registerDeny } from "./commands/decide.ts";
+import { registerDemo } from "./commands/demo.ts";
+import { registerDev } from "./commands/dev.ts";
+import { registerDoctor } from "./commands/doctor.ts";
+import { registerList } from "./commands/list.ts";
+import { registerRetry } from "./commands/retry.ts";
+import { registerShow } from "./commands/show.ts";
+import { registerStart } from "./commands/start.ts";
+import { registerWatch } from "./commands/watch.ts";
+import { registerWorker } from "./commands/worker.ts";
+import { createContext } from "./context.ts";
+import { createOutput } from "./output.ts";
+
+const commands = [
+  registerDemo,
+  registerDev,
+  registerWorker,
+  registerStart,
+  registerWatch,
+  registerShow,
+  registerList,
+  registerCancel,
+  registerApprove,
+  registerDeny,
+  registerRetry,
+  registerDoctor,
+  registerCheck,
+];
+
+/** Runs one command line, program name left out, and resolves to its exit code. */
+export async function runCli(argv: string[]): Promise<number> {
+  const output = createOutput();
+  const context = createContext(process.cwd(), output);
+  const exit: Exit = { code: 0 };
+  const program = new Command("drover")
+    .description("Durable, queue-driven agent workers on Redis and BullMQ")
+    .version(readVersion())
+    .showSuggestionAfterError()
+    .exitOverride()
+    .configureOutput({ writeOut: output.write, writeErr: (text) => output.note(text.trimEnd()) })
+    .addHelpText(
+      "after",
+      "\nSettings come from the environment or .env: REDIS_URL, OPENAI_API_KEY and others (see README).",
+    );
+  for (const register of commands) register(program, context, exit);
+  for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);
+  try {
+    await program.parseAsync(argv, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    return error.exitCode;
+  }
+  return exit.code;
+}
+
+function readVersion(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
+}

@@ -1,0 +1,81 @@
+import { expect, test } from "vitest";
+import { count, toBytes, toDuration, toOneLine, toPrintable } from "../../src/cli/format/text.ts";
+import { toTranscript } from "../../src/cli/format/transcript.ts";
+import { toTable } from "../../src/cli/output.ts";
+import type { Message } from "../../src/core/message.ts";
+
+const plain = (_mark: string, text: string): string => text;
+
+test.each([
+  [-5, "0 ms"],
+  [999, "999 ms"],
+  [3210, "3.2 s"],
+  [59_000, "59 s"],
+  [61_000, "1 min"],
+  [7_200_000, "2 h"],
+  [200_000_000, "2 d"],
+])("%d ms is %s", (ms, text) => {
+  expect(toDuration(ms)).toBe(text);
+});
+
+test.each([
+  [0, "0 B"],
+  [1023, "1023 B"],
+  [1_572_864, "1.5 MiB"],
+])("%d bytes are %s", (bytes, text) => {
+  expect(toBytes(bytes)).toBe(text);
+});
+
+test("content cannot drive the terminal", () => {
+  expect(toPrintable("a\u001b[2Jb\u0007c\u009bd\u007fe\nf\tg")).toBe("a[2Jbcde\nf\tg");
+  expect(toOneLine("a\n  b\u001b]0;x", 20)).toBe("a b]0;x");
+});
+
+test("a long line is cut between characters, not inside one", () => {
+  expect(toOneLine("😀😀😀😀", 3)).toBe("😀😀…");
+});
+
+test("one and many", () => {
+  expect([count(1, "call"), count(0, "call"), count(2, "call")]).toEqual(["1 call", "0 calls", "2 calls"]);
+});
+
+test("a table is columns and blanks, without trailing blanks or borders", () => {
+  expect(
+    toTable(
+      ["run", "status"],
+      [
+        ["a", "completed"],
+        ["longer-id", "x"],
+      ],
+    ),
+  ).toBe("RUN        STATUS\na          completed\nlonger-id  x");
+});
+
+test("a transcript shows speakers, calls, results and their outcomes", () => {
+  const messages: Message[] = [
+    { role: "user", content: "2*21?" },
+    {
+      role: "assistant",
+      content: null,
+      toolCalls: [{ callId: "call-1-1", id: "x", name: "calculator", arguments: '{"expression":"2*21"}' }],
+    },
+    { role: "tool", callId: "call-1-1", toolCallId: "x", name: "calculator", content: "42", outcome: "ok" },
+    { role: "tool", callId: "call-1-2", toolCallId: "y", name: "pay", content: "no", outcome: "denied" },
+    { role: "assistant", content: [{ type: "text", text: "It is 42." }, { type: "image_url" }] },
+  ];
+  expect(toTranscript(messages, plain)).toBe(
+    [
+      "user\n  2*21?",
+      'assistant\n  → calculator {"expression":"2*21"} call-1-1',
+      "tool calculator call-1-1 ok\n  42",
+      "tool pay call-1-2 denied\n  no",
+      "assistant\n  It is 42.\n  [image_url]",
+    ].join("\n\n"),
+  );
+});
+
+test("a long result is cut and says how long it is", () => {
+  const shown = toTranscript([{ role: "user", content: "x".repeat(5000) }], plain);
+  expect(shown.length).toBeLessThan(2100);
+  expect(shown).toContain("(5000 characters in all)");
+});
