@@ -89,20 +89,22 @@ function addChunk(state: State, raw: unknown, whole: boolean): string {
   out.responseId ||= chunk.id;
   out.model ||= chunk.model;
   out.usage = readUsage(chunk.usage) ?? readUsage(groqUsage(chunk.x_groq)) ?? out.usage;
-  let text = "";
-  for (const rawChoice of chunk.choices) {
-    const choice = choiceSchema.safeParse(rawChoice);
-    if (!choice.success) continue;
-    state.choice ??= choice.data.index;
-    if (choice.data.index !== undefined && choice.data.index !== state.choice) continue;
-    out.finishReason = choice.data.finish_reason || out.finishReason;
-    out.usage = readUsage(choice.data.usage) ?? out.usage;
-    const message = deltaOf(state, choice.data);
-    if (!message) continue;
-    out.hasChoice = true;
-    text += addMessage(state, message, whole || choice.data.delta === undefined);
-  }
-  return text;
+  return chunk.choices.map((choice) => addChoice(state, choice, whole)).join("");
+}
+
+function addChoice(state: State, raw: unknown, whole: boolean): string {
+  const parsed = choiceSchema.safeParse(raw);
+  if (!parsed.success) return "";
+  const choice = parsed.data;
+  const { out } = state;
+  state.choice ??= choice.index;
+  if (choice.index !== undefined && choice.index !== state.choice) return "";
+  out.finishReason = choice.finish_reason || out.finishReason;
+  out.usage = readUsage(choice.usage) ?? out.usage;
+  const message = deltaOf(state, choice);
+  if (!message) return "";
+  out.hasChoice = true;
+  return addMessage(state, message, whole || choice.delta === undefined);
 }
 
 function errorOf(chunk: Record<string, unknown>): unknown {
@@ -136,30 +138,28 @@ function addMessage(state: State, message: Record<string, unknown>, whole: boole
 }
 
 function addContent(state: State, content: unknown): string {
-  if (typeof content === "string") return addText(state, content);
-  if (!Array.isArray(content)) return "";
-  let text = "";
-  for (const part of content) {
-    if (typeof part === "string") text += addText(state, part);
-    else if (
-      isRecord(part) &&
-      part.type === "text" &&
-      typeof part.text === "string" &&
-      Object.keys(part).length === 2
-    ) {
-      text += addText(state, part.text);
-    } else if (isRecord(part) && typeof part.type === "string" && part.type !== "") {
-      state.parts.push(part as ContentPart);
-      if (part.type === "text" && typeof part.text === "string") text += part.text;
-    }
-  }
-  return text;
+  if (Array.isArray(content)) return content.map((part) => addPart(state, part)).join("");
+  return typeof content === "string" ? addText(state, content) : "";
+}
+
+function addPart(state: State, part: unknown): string {
+  if (typeof part === "string") return addText(state, part);
+  if (!isRecord(part) || typeof part.type !== "string" || part.type === "") return "";
+  const content = part as ContentPart;
+  if (isPlainText(content)) return addText(state, content.text);
+  state.parts.push(content);
+  return content.type === "text" && typeof content.text === "string" ? content.text : "";
+}
+
+/** A text part with nothing beside its text: pieces of it can be joined. */
+function isPlainText(part: ContentPart | undefined): part is { type: "text"; text: string } {
+  return part?.type === "text" && typeof part.text === "string" && Object.keys(part).length === 2;
 }
 
 function addText(state: State, text: string): string {
   const last = state.parts.at(-1);
   if (text === "") return "";
-  if (last?.type === "text" && typeof last.text === "string" && Object.keys(last).length === 2) last.text += text;
+  if (isPlainText(last)) last.text += text;
   else state.parts.push({ type: "text", text });
   return text;
 }
@@ -219,9 +219,7 @@ function toResult(state: State): Accumulated {
 
 function toContent(state: State): Content | null {
   if (state.parts.length === 0) return null;
-  if (state.parts.every((part) => part.type === "text" && Object.keys(part).length === 2)) {
-    return state.parts.map((part) => String(part.text)).join("");
-  }
+  if (state.parts.every(isPlainText)) return state.parts.map((part) => part.text).join("");
   return state.parts.map((part) => ({ ...part }));
 }
 

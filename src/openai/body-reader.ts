@@ -1,12 +1,8 @@
 import { createParser } from "eventsource-parser";
-import { type Accumulated, createAccumulator } from "./accumulator.ts";
+import { type Accumulated, type Accumulator, createAccumulator } from "./accumulator.ts";
 
-/**
- * What the body of a 200 turned out to be.
- * - `finished`: an answer, or an error object, with its end seen;
- * - `cut`: it ended, or could not be read on, before its end was seen.
- */
-export type BodyEnd = { type: "finished" | "cut"; problem?: string | undefined };
+/** `finished`: the end of an answer, or an error object, was seen. `cut`: the body ended before, or made no sense. */
+export type BodyEnd = { type: "finished" } | { type: "cut"; problem: string };
 
 export type BodyReader = {
   /** Takes bytes as they come, split anywhere. */
@@ -19,6 +15,10 @@ export type BodyReader = {
   hasFinishReason(): boolean;
   result(): Accumulated;
 };
+
+/** How one form of body is read. */
+type Form = { feed(text: string): void; close(): BodyEnd; isDone(): boolean };
+type Handlers = { onText: (text: string) => void; onData: () => void };
 
 const maxEventLength = 16 * 1024 * 1024;
 const maxJsonLength = 64 * 1024 * 1024;
@@ -33,11 +33,29 @@ const maxJsonLength = 64 * 1024 * 1024;
 export function createBodyReader(onText: (text: string) => void, onData: () => void): BodyReader {
   const decoder = new TextDecoder();
   const accumulator = createAccumulator();
-  let form: "unknown" | "events" | "json" = "unknown";
-  let json = "";
+  const handlers: Handlers = { onText: (text) => (text === "" ? undefined : onText(text)), onData };
+  let form: Form | undefined;
+  const take = (text: string): void => {
+    const first = text.trimStart().charAt(0);
+    if (first !== "")
+      form ??= /[{[<]/.test(first) ? readJson(accumulator, handlers) : readEvents(accumulator, handlers);
+    if (!form?.isDone()) form?.feed(text);
+  };
+  return {
+    feed: (bytes) => take(decoder.decode(bytes, { stream: true })),
+    close: () => {
+      take(decoder.decode());
+      return form?.close() ?? { type: "cut", problem: "the body is empty" };
+    },
+    isDone: () => form?.isDone() ?? false,
+    hasFinishReason: () => accumulator.hasEnded().finished,
+    result: () => accumulator.result(),
+  };
+}
+
+function readEvents(accumulator: Accumulator, { onText, onData }: Handlers): Form {
   let done = false;
   let problem: string | undefined;
-
   const parser = createParser({
     maxBufferSize: maxEventLength,
     onEvent: ({ data }) => {
@@ -49,8 +67,8 @@ export function createBodyReader(onText: (text: string) => void, onData: () => v
       const chunk = tryJson(data);
       if (typeof chunk !== "object" || chunk === null) return;
       onData();
-      emit(accumulator.addChunk(chunk));
-      if (accumulator.hasEnded().failed) done = true;
+      onText(accumulator.addChunk(chunk));
+      done = accumulator.hasEnded().failed;
     },
     onError: (error) => {
       if (error.type !== "max-buffer-size-exceeded") return;
@@ -58,48 +76,37 @@ export function createBodyReader(onText: (text: string) => void, onData: () => v
       problem = "an event of the stream is too large";
     },
   });
-  const emit = (text: string): void => {
-    if (text !== "") onText(text);
-  };
-  const take = (text: string): void => {
-    if (done || text === "") return;
-    if (form === "unknown") {
-      const first = text.trimStart().charAt(0);
-      if (first === "") return;
-      form = first === "{" || first === "[" || first === "<" ? "json" : "events";
-    }
-    if (form === "events") parser.feed(text);
-    else {
-      onData();
-      json += text;
-      if (json.length > maxJsonLength) {
-        done = true;
-        problem = "the body is too large";
-      }
-    }
-  };
-
   return {
-    feed: (bytes) => take(decoder.decode(bytes, { stream: true })),
+    feed: (text) => parser.feed(text),
     close: () => {
-      take(decoder.decode());
       // A last event counts although its closing blank line is missing.
-      if (form === "events" && !done) parser.feed("\n\n");
-      if (form === "json" && problem === undefined) {
-        const body = tryJson(json);
-        if (typeof body !== "object" || body === null) return { type: "cut", problem: "the body is not JSON" };
-        emit(accumulator.addCompletion(body));
-        const { hasChoice, error } = accumulator.result();
-        if (!hasChoice && error === undefined) return { type: "cut", problem: "the body holds no answer" };
-        return { type: "finished" };
-      }
+      if (!done) parser.feed("\n\n");
       if (problem !== undefined) return { type: "cut", problem };
       const sawEnd = done || accumulator.hasEnded().finished;
       return sawEnd ? { type: "finished" } : { type: "cut", problem: "the stream ended before the answer did" };
     },
     isDone: () => done,
-    hasFinishReason: () => accumulator.hasEnded().finished,
-    result: () => accumulator.result(),
+  };
+}
+
+function readJson(accumulator: Accumulator, { onText, onData }: Handlers): Form {
+  let text = "";
+  const isTooLarge = (): boolean => text.length > maxJsonLength;
+  return {
+    feed: (piece) => {
+      onData();
+      text += piece;
+    },
+    close: () => {
+      if (isTooLarge()) return { type: "cut", problem: "the body is too large" };
+      const body = tryJson(text);
+      if (typeof body !== "object" || body === null) return { type: "cut", problem: "the body is not JSON" };
+      onText(accumulator.addCompletion(body));
+      const { hasChoice, error } = accumulator.result();
+      if (hasChoice || error !== undefined) return { type: "finished" };
+      return { type: "cut", problem: "the body holds no answer" };
+    },
+    isDone: isTooLarge,
   };
 }
 

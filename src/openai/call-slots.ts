@@ -45,15 +45,16 @@ function findSlot(slots: readonly CallSlot[], delta: CallDelta): CallSlot | unde
 /** Whether a piece that would land in `slot` is really the start of another call. */
 function beginsAnother(slot: CallSlot, delta: CallDelta): boolean {
   if (delta.name === undefined || slot.name === undefined) return false;
-  const sameName = delta.name === slot.name;
-  if (delta.id !== undefined && delta.id === slot.id) return false;
-  if (delta.id !== undefined && slot.id !== undefined) {
-    // Two ids are two calls, unless the server makes a new id for each piece of one call.
-    const sameCall = sameName && !isWholeObject(slot.arguments) && isFragment(delta.arguments);
-    return !sameCall;
-  }
-  if (!sameName) return delta.index === undefined || slot.arguments === "" || isWholeObject(slot.arguments);
-  return isWholeObject(slot.arguments) && delta.arguments !== "" && delta.arguments !== slot.arguments;
+  if (delta.id !== undefined && slot.id !== undefined) return delta.id !== slot.id && !continues(slot, delta);
+  const isWhole = isWholeObject(slot.arguments);
+  // No ids to tell by: another name on the same index is another call once the first has all it needs.
+  if (delta.name !== slot.name) return delta.index === undefined || slot.arguments === "" || isWhole;
+  return isWhole && delta.arguments !== "" && delta.arguments !== slot.arguments;
+}
+
+/** Two ids are two calls, unless the server makes a new id for each piece of one call. */
+function continues(slot: CallSlot, delta: CallDelta): boolean {
+  return delta.name === slot.name && !isWholeObject(slot.arguments) && isFragment(delta.arguments);
 }
 
 function isFragment(text: string): boolean {

@@ -11,7 +11,6 @@ export type Endpoint = {
 const defaultBaseURL = "https://api.openai.com/v1";
 const emptyIsUnset = (value: unknown): unknown => (value === "" ? undefined : value);
 const environmentSchema = z.object({
-  OPENAI_API_KEY: z.preprocess(emptyIsUnset, z.string().trim().min(1).optional()),
   OPENAI_BASE_URL: z.preprocess(emptyIsUnset, z.url({ protocol: /^https?$/ }).optional()),
 });
 
@@ -24,23 +23,21 @@ export function resolveEndpoint(
   if (!parsed.success && options.baseURL === undefined) {
     return { baseURL: "", problem: "OPENAI_BASE_URL is not an http or https address. Correct it or unset it." };
   }
-  const custom = options.baseURL ?? parsed.data?.OPENAI_BASE_URL;
-  const apiKey = options.apiKey ?? (parsed.data?.OPENAI_API_KEY || environment.OPENAI_API_KEY || undefined);
-  const baseURL = custom ?? defaultBaseURL;
-  const url = new URL(baseURL);
-  const server = {
-    address: url.hostname.replace(/^\[|\]$/g, ""),
-    port: url.port === "" ? (url.protocol === "http:" ? 80 : 443) : Number(url.port),
+  const baseURL = options.baseURL ?? parsed.data?.OPENAI_BASE_URL ?? defaultBaseURL;
+  const apiKey = options.apiKey ?? (environment.OPENAI_API_KEY?.trim() || undefined);
+  const server = toServer(new URL(baseURL));
+  if (apiKey !== undefined || server.address !== "api.openai.com") return { baseURL, apiKey, server };
+  return {
+    baseURL,
+    server,
+    problem:
+      "There is no API key for api.openai.com. Set OPENAI_API_KEY, or set OPENAI_BASE_URL to a server that needs none.",
   };
-  if (apiKey === undefined && url.hostname === "api.openai.com") {
-    return {
-      baseURL,
-      server,
-      problem:
-        "There is no API key for api.openai.com. Set OPENAI_API_KEY, or set OPENAI_BASE_URL to a server that needs none.",
-    };
-  }
-  return { baseURL, apiKey, server };
+}
+
+function toServer({ hostname, port, protocol }: URL): { address: string; port: number } {
+  const defaultPort = protocol === "http:" ? 80 : 443;
+  return { address: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? defaultPort : Number(port) };
 }
 
 const providersByHost: [RegExp, string][] = [

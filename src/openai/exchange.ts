@@ -136,27 +136,12 @@ async function receive(
   { stop, sentAt }: { stop: Stop; sentAt: number },
 ): Promise<Exchange> {
   let timeToFirstChunkMs: number | undefined;
-  let isFinishing = false;
   if (options.body.stream === true) stop.progress();
-  const reader: BodyReader = createBodyReader(options.request.onText, () => {
+  const reader = createBodyReader(options.request.onText, () => {
     timeToFirstChunkMs ??= performance.now() - sentAt;
-    if (!isFinishing) stop.progress();
+    if (!reader.hasFinishReason()) stop.progress();
   });
-  let detail: string | undefined;
-  const stream = response.body?.getReader();
-  try {
-    while (stream && !reader.isDone()) {
-      const { done, value } = await stream.read();
-      if (done) break;
-      reader.feed(value);
-      if (isFinishing || !reader.hasFinishReason()) continue;
-      isFinishing = true;
-      stop.progress(Math.min(afterFinishMs, options.idleTimeoutMs));
-    }
-  } catch (error) {
-    detail = describe(error);
-  }
-  if (stream) releaseLater(stream);
+  const detail = await readBody(response, reader, () => stop.progress(Math.min(afterFinishMs, options.idleTimeoutMs)));
   const reason = stop.reason();
   const end = reader.close();
   const received = { accumulated: reader.result(), timeToFirstChunkMs };
@@ -164,8 +149,34 @@ async function receive(
     const limit = reason === "idle_timeout" ? options.idleTimeoutMs : options.timeoutMs;
     return { type: "broken", code: reason, detail: limitText(limit), ...received };
   }
-  if (end.type === "cut") return { type: "broken", code: "cut", detail: detail ?? end.problem ?? "", ...received };
+  if (end.type === "cut") return { type: "broken", code: "cut", detail: detail ?? end.problem, ...received };
   return { type: "answered", ...received };
+}
+
+/** Feeds a body to its reader until its end. @returns what went wrong, if the body could not be read to its end. */
+async function readBody(
+  response: Response,
+  reader: BodyReader,
+  onFinishReason: () => void,
+): Promise<string | undefined> {
+  const stream = response.body?.getReader();
+  if (!stream) return undefined;
+  let isFinishing = false;
+  try {
+    while (!reader.isDone()) {
+      const { done, value } = await stream.read();
+      if (done) return undefined;
+      reader.feed(value);
+      if (isFinishing || !reader.hasFinishReason()) continue;
+      isFinishing = true;
+      onFinishReason();
+    }
+  } catch (error) {
+    return describe(error);
+  } finally {
+    releaseLater(stream);
+  }
+  return undefined;
 }
 
 /** Time in which a server may close an answer whose end was seen, so that the connection can be used again. */

@@ -1,53 +1,8 @@
-import { z } from "zod";
 import type { ModelFailure } from "../ports.ts";
-
-/** An error as a server told it, in whichever of its forms. */
-export type ServerError = {
-  /** Of the HTTP answer; undefined for an error inside a 200. */
-  status?: number | undefined;
-  code?: string | undefined;
-  type?: string | undefined;
-  param?: string | undefined;
-  message: string;
-};
+import type { ServerError } from "./server-error.ts";
 
 /** Who was asked for what, for the sentences that tell the user what to do. */
 export type Asked = { host: string; model: string };
-
-const longestMessage = 600;
-const word = z.union([z.string(), z.number()]).transform(String).optional().catch(undefined);
-const errorSchema = z.looseObject({ code: word, type: word, param: word, message: word });
-const envelopeSchema = z.looseObject({ error: z.unknown().optional(), detail: z.unknown().optional() });
-
-/** Reads the body of a refusal: OpenAI's form, a bare text, a list, FastAPI's `detail`, a page of HTML. */
-export function readServerError(status: number | undefined, text: string): ServerError {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    const isPage = /^\s*</.test(text);
-    const title = /<title>(.*?)<\/title>/is.exec(text)?.[1] ?? "a page of HTML";
-    return { status, message: shorten(isPage ? title : text) };
-  }
-  const first: unknown = Array.isArray(body) ? body[0] : body;
-  const envelope = envelopeSchema.safeParse(first);
-  if (!envelope.success) return { status, message: shorten(text) };
-  return toServerError(status, envelope.data.error ?? envelope.data.detail ?? envelope.data);
-}
-
-/** Reads one error object or text. */
-export function toServerError(status: number | undefined, raw: unknown): ServerError {
-  if (typeof raw === "string") return { status, message: shorten(raw) };
-  const parsed = errorSchema.safeParse(raw);
-  if (!parsed.success) return { status, message: shorten(JSON.stringify(raw) ?? "no message") };
-  const { code, type, param, message } = parsed.data;
-  return { status, code, type, param, message: shorten(message ?? JSON.stringify(raw)) };
-}
-
-function shorten(text: string): string {
-  const line = text.replace(/\s+/g, " ").trim();
-  return line.length > longestMessage ? `${line.slice(0, longestMessage)}…` : line || "no message";
-}
 
 const overflowCodes = new Set([
   "context_length_exceeded",
@@ -86,66 +41,100 @@ const waitCodes = new Set([
 ]);
 
 type Verdict = Pick<ModelFailure, "class" | "code" | "message">;
+type Rule = {
+  codes?: ReadonlySet<string>;
+  statuses?: readonly number[];
+  text?: (error: ServerError) => boolean;
+  verdict: (error: ServerError, asked: Asked) => Verdict;
+};
 
-/** What a server's error means for the run: by its code first, by its status after. */
-export function classifyError(error: ServerError, asked: Asked): ModelFailure {
-  const verdict = byCode(error, asked) ?? byStatus(error, asked);
-  return { ...verdict, ...(error.status === undefined ? {} : { status: error.status }) };
-}
-
-function byCode(error: ServerError, { host, model }: Asked): Verdict | undefined {
-  const { status, message } = error;
-  const codes = [error.code, error.type].filter((code) => code !== undefined);
-  const has = (set: ReadonlySet<string>): boolean => codes.some((code) => set.has(code));
-  const isRequestFault = status === undefined || (status >= 400 && status < 500 && status !== 429);
-  if (has(overflowCodes) || status === 413 || (isRequestFault && overflowText.test(message))) {
-    return {
+/** By code and text; the first that fits decides. */
+const rules: Rule[] = [
+  {
+    codes: overflowCodes,
+    statuses: [413],
+    // A rate limit speaks of tokens too.
+    text: ({ status, message }) => (status === undefined || isRequestFault(status)) && overflowText.test(message),
+    verdict: ({ message }, { host, model }) => ({
       class: "overflow",
       code: "context_overflow",
       message: `The request is longer than the context of ${model} at ${host}: ${message}`,
-    };
-  }
-  if (has(quotaCodes) || status === 402 || quotaText.test(message)) {
-    return {
+    }),
+  },
+  {
+    codes: quotaCodes,
+    statuses: [402],
+    text: ({ message }) => quotaText.test(message),
+    verdict: ({ message }, { host }) => ({
       class: "permanent",
       code: "insufficient_quota",
       message: `The account at ${host} has no quota left. Check its plan and billing, then retry the run. It said: ${message}`,
-    };
-  }
-  if (has(samplingCodes)) {
-    return {
+    }),
+  },
+  {
+    codes: samplingCodes,
+    verdict: (_, { host }) => ({
       class: "transient",
       code: "tool_use_failed",
-      message: `The model wrote a call that ${host} could not read.`,
-    };
-  }
-  if (has(keyCodes)) return refusedKey(status ?? 401, host);
-  if (has(modelCodes)) return unknownModel(error, { host, model });
-  if (has(filterCodes)) {
-    return { class: "permanent", code: "content_filter", message: `The content filter of ${host} refused: ${message}` };
-  }
-  if (has(waitCodes)) return toWait(error, host);
-  return undefined;
+      message: `The model wrote a call or an answer that ${host} could not read.`,
+    }),
+  },
+  { codes: keyCodes, verdict: ({ status = 401 }, { host }) => refusedKey(status, host) },
+  { codes: modelCodes, verdict: unknownModel },
+  {
+    codes: filterCodes,
+    verdict: ({ message }, { host }) => ({
+      class: "permanent",
+      code: "content_filter",
+      message: `The content filter of ${host} refused: ${message}`,
+    }),
+  },
+  { codes: waitCodes, verdict: toWait },
+];
+
+function isRequestFault(status: number): boolean {
+  return status >= 400 && status < 500 && status !== 429;
 }
 
+/** What a server's error means for the run: by its code first, by its status after. */
+export function classifyError(error: ServerError, asked: Asked): ModelFailure {
+  const rule = rules.find((candidate) => fits(candidate, error));
+  const verdict = rule ? rule.verdict(error, asked) : byStatus(error, asked);
+  return { ...verdict, ...(error.status === undefined ? {} : { status: error.status }) };
+}
+
+function fits({ codes, statuses, text }: Rule, error: ServerError): boolean {
+  const told = [error.code, error.type];
+  return (
+    told.some((code) => code !== undefined && codes?.has(code)) ||
+    (error.status !== undefined && (statuses?.includes(error.status) ?? false)) ||
+    (text?.(error) ?? false)
+  );
+}
+
+/** Statuses that a later attempt may not meet again. */
+const passingStatuses = new Set([408, 409, 425, 429]);
+const lastingStatuses = new Set([501, 505]);
+
 function byStatus(error: ServerError, asked: Asked): Verdict {
-  const { host } = asked;
   // Inside a 200 the code often is the status of the provider behind a gateway.
-  const inner = error.status === undefined ? Number(error.code) : error.status;
-  const status = Number.isInteger(inner) ? inner : undefined;
-  if (status === 401) return refusedKey(status, host);
-  if (status === 403) {
-    return {
-      class: "permanent",
-      code: "forbidden",
-      message: `The model server at ${host} does not allow this (403). Check what the API key may use. It said: ${error.message}`,
-    };
+  const status = error.status ?? Number(error.code);
+  if (!Number.isInteger(status)) {
+    return error.type === "invalid_request_error" ? refusedRequest(error, asked) : toWait(error, asked);
   }
+  if (status === 401) return refusedKey(status, asked.host);
+  if (status === 403) return forbidden(error, asked);
   if (status === 404) return unknownModel(error, asked);
-  const isPassing = status === undefined || status === 408 || status === 409 || status === 425 || status === 429;
-  if (status === undefined && error.type === "invalid_request_error") return refusedRequest(error, host);
-  if (isPassing || (status >= 500 && status !== 501 && status !== 505)) return toWait(error, host);
-  return refusedRequest(error, host);
+  const isPassing = passingStatuses.has(status) || (status >= 500 && !lastingStatuses.has(status));
+  return isPassing ? toWait(error, asked) : refusedRequest(error, asked);
+}
+
+function forbidden({ message }: ServerError, { host }: Asked): Verdict {
+  return {
+    class: "permanent",
+    code: "forbidden",
+    message: `The model server at ${host} does not allow this (403). Check what the API key may use. It said: ${message}`,
+  };
 }
 
 function refusedKey(status: number, host: string): Verdict {
@@ -165,13 +154,13 @@ function unknownModel(error: ServerError, { host, model }: Asked): Verdict {
   };
 }
 
-function toWait(error: ServerError, host: string): Verdict {
+function toWait(error: ServerError, { host }: Asked): Verdict {
   const limited = error.status === 429 || error.code === "429" || error.code?.startsWith("rate_limit");
   const code = limited ? "rate_limited" : error.status === undefined ? "server_error" : `http_${error.status}`;
   return { class: "transient", code, message: `The model server at ${host} could not answer${told(error)}` };
 }
 
-function refusedRequest(error: ServerError, host: string): Verdict {
+function refusedRequest(error: ServerError, { host }: Asked): Verdict {
   return {
     class: "permanent",
     code: "invalid_request",

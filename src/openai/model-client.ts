@@ -3,10 +3,11 @@ import { noUsage } from "../core/run.ts";
 import type { ModelClient, ModelFailure, ModelOutcome, ModelRequest } from "../ports.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { type Exchange, exchange } from "./exchange.ts";
-import { type Asked, classifyError, readRetryAfter, readServerError, redact, toServerError } from "./failure.ts";
+import { type Asked, classifyError, readRetryAfter, redact } from "./failure.ts";
 import { findQuirk } from "./quirks.ts";
 import { toRequestBody } from "./request.ts";
 import { toModelReply } from "./response.ts";
+import { readServerError, toServerError } from "./server-error.ts";
 import { estimateUsage, type Price, withCost } from "./usage.ts";
 
 export type ModelClientOptions = {

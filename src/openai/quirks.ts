@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { ServerError } from "./failure.ts";
 import { keywordsOf } from "./schema.ts";
+import type { ServerError } from "./server-error.ts";
 
 /**
  * What one server was found to refuse, by name:

@@ -36,13 +36,15 @@ function adapt(value: unknown, context: Context): unknown {
   if (context.inline && typeof value.$ref === "string") return writeOut(value, value.$ref, context);
   const result: Schema = {};
   for (const [key, inner] of Object.entries(value)) {
-    if (context.dropped.has(key)) continue;
-    if (key === "type" && context.typeLists && Array.isArray(inner)) result.type = firstType(inner);
-    else if (dataKeywords.has(key)) define(result, key, inner);
-    else if (mapKeywords.has(key) && isSchema(inner)) define(result, key, adaptMap(inner, context));
-    else define(result, key, adapt(inner, context));
+    if (!context.dropped.has(key)) define(result, key, adaptKeyword(key, inner, context));
   }
   return result;
+}
+
+function adaptKeyword(key: string, inner: unknown, context: Context): unknown {
+  if (key === "type" && context.typeLists && Array.isArray(inner)) return firstType(inner);
+  if (dataKeywords.has(key)) return inner;
+  return mapKeywords.has(key) && isSchema(inner) ? adaptMap(inner, context) : adapt(inner, context);
 }
 
 /** A property may be called `__proto__`; assigning would set the prototype instead. */

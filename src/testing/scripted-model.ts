@@ -75,17 +75,9 @@ function failureOf(failure: ModelFailure): ModelOutcome {
 const abortedFailure: ModelFailure = { class: "aborted", code: "aborted", message: "The model call was aborted." };
 
 async function perform(step: ScriptedTurn, request: ModelRequest): Promise<ModelOutcome> {
-  const { signal } = request;
-  if (signal.aborted) return failureOf(abortedFailure);
   const failure = Array.isArray(step.fail) ? step.fail[request.attempt - 1] : step.fail;
-  const text = typeof step.text === "string" ? step.text : "";
-  const deltas = failure ? [] : (step.deltas ?? (text === "" ? [] : [text]));
-  const pauseMs = (step.delayMs ?? 0) / Math.max(deltas.length, 1);
-  for (const delta of deltas.length === 0 ? [""] : deltas) {
-    await pause(pauseMs, signal);
-    if (signal.aborted) return failureOf(abortedFailure);
-    if (delta !== "") request.onText(delta);
-  }
+  const finished = await speak(failure ? [] : deltasOf(step), step.delayMs ?? 0, request);
+  if (!finished) return failureOf(abortedFailure);
   if (failure) return failureOf(failure);
   const toolCalls = (step.toolCalls ?? []).map((call) => ({
     id: call.id,
@@ -94,12 +86,28 @@ async function perform(step: ScriptedTurn, request: ModelRequest): Promise<Model
   }));
   return {
     type: "reply",
-    reply: { content: step.text ?? (step.deltas ? step.deltas.join("") : null), toolCalls },
+    reply: { content: step.text ?? step.deltas?.join("") ?? null, toolCalls },
     finishReason: step.finishReason ?? (toolCalls.length > 0 ? "tool_calls" : "stop"),
     usage: { ...estimate(request, step), ...step.usage },
     model: "scripted",
     dropped: [],
   };
+}
+
+function deltasOf({ deltas, text }: ScriptedTurn): string[] {
+  return deltas ?? (typeof text === "string" && text !== "" ? [text] : []);
+}
+
+/** Says the pieces, spread over the time. @returns false if the call was aborted before the last one. */
+async function speak(deltas: string[], delayMs: number, { signal, onText }: ModelRequest): Promise<boolean> {
+  const pauses = Math.max(deltas.length, 1);
+  for (let index = 0; index < pauses; index += 1) {
+    await pause(delayMs / pauses, signal);
+    if (signal.aborted) return false;
+    const delta = deltas[index];
+    if (delta !== undefined) onText(delta);
+  }
+  return true;
 }
 
 function estimate(request: ModelRequest, step: ScriptedTurn): Usage {

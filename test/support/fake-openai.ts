@@ -221,7 +221,7 @@ function toEvents(body: FakeBody, reply: FakeReply): string[] {
 
 function toCompletion(body: FakeBody, reply: FakeReply): Record<string, unknown> {
   const text = reply.text ?? reply.deltas?.join("");
-  const toolCalls = wireCalls(reply).map(({ index: _, ...call }) => call);
+  const toolCalls = wireCalls(reply).map((call) => ({ ...call, index: undefined }));
   const message = {
     role: "assistant",
     content: text ?? null,
