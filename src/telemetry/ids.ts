@@ -29,7 +29,7 @@ export function stepSpanId(runId: string, step: StepName): string {
  * The root's id, reserved when the run is created and used when it ends. A run whose stored root id is another one got
  * its root at the start, from the application's own tracer provider (see `createTelemetry`).
  */
-export function rootSpanId(traceId: string, runId: string): string {
+function rootSpanId(traceId: string, runId: string): string {
   return deriveSpanId(traceId, runId, "root");
 }
 
