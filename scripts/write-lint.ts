@@ -19,6 +19,7 @@ const rules = {
   "no-param-reassign": "error",
   "import/no-cycle": "error",
   "import/no-default-export": "error",
+  "vitest/expect-expect": ["error", { assertFunctionNames: ["expect", "expect*"] }],
   "typescript/no-explicit-any": "error",
   "typescript/no-non-null-assertion": "error",
   // `typeof import("x")` is how a lazily loaded module gets its type.
@@ -102,6 +103,8 @@ const config = {
         "max-lines-per-function": "off",
         complexity: "off",
         "vitest/no-conditional-expect": "off",
+        // Contract suites and helpers register tests and assert for them.
+        "vitest/no-standalone-expect": "off",
         "typescript/no-non-null-assertion": "off",
       },
     },
