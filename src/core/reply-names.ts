@@ -39,21 +39,16 @@ export function toLegalName(name: string): string {
  * @returns the real name, or undefined if no offered tool is meant.
  */
 export function resolveToolName(name: string, offered: readonly string[]): string | undefined {
-  if (offered.includes(name)) return name;
-  const byLegal = new Map([...toLegalNames(offered)].map(([real, legal]) => [legal, real]));
+  const legal = toLegalNames(offered);
   const bare = stripMarkers(name);
-  for (const candidate of [name, name.trim(), bare, bare.replace(namespacePattern, "")]) {
-    const real = offered.includes(candidate) ? candidate : byLegal.get(candidate);
+  const base = bare.replace(namespacePattern, "");
+  for (const spelling of [name, name.trim(), bare, base]) {
+    const real = offered.includes(spelling) ? spelling : offered.find((tool) => legal.get(tool) === spelling);
     if (real !== undefined) return real;
   }
-  const wanted = bare.replace(namespacePattern, "").toLowerCase();
-  const fits = offered.filter((tool) => tool.toLowerCase() === wanted || legalOf(tool, byLegal) === wanted);
+  const wanted = base.toLowerCase();
+  const fits = offered.filter((tool) => [tool, legal.get(tool)].some((form) => form?.toLowerCase() === wanted));
   return fits.length === 1 ? fits[0] : undefined;
-}
-
-function legalOf(tool: string, byLegal: Map<string, string>): string | undefined {
-  for (const [legal, real] of byLegal) if (real === tool) return legal.toLowerCase();
-  return undefined;
 }
 
 /** Removes channel markers (`name<|channel|>json`, `<|channel|>commentary to=name`) and a call number (`name:0`). */

@@ -1,3 +1,5 @@
+import { toError } from "./errors.ts";
+
 /**
  * JSON as models write it when they think of Python: single quotes, `True`, `False`, `None`, a trailing comma, raw
  * control characters in strings. All that is accepted has one reading; all that is cut off or doubtful is refused.
@@ -27,8 +29,6 @@ const escapes: Record<string, string> = {
   t: "\t",
 };
 
-class Unreadable extends Error {}
-
 export function parseRelaxed(text: string): RelaxedResult {
   const reader: Reader = { text, at: 0, depth: 0 };
   try {
@@ -37,13 +37,12 @@ export function parseRelaxed(text: string): RelaxedResult {
     if (reader.at < text.length) refuse(reader, "there is more after the value's end");
     return { ok: true, value };
   } catch (error) {
-    if (error instanceof Unreadable) return { ok: false, problem: error.message };
-    throw error;
+    return { ok: false, problem: toError(error).message };
   }
 }
 
 function refuse(reader: Reader, why: string): never {
-  throw new Unreadable(`${why}, at character ${reader.at + 1} of ${reader.text.length}`);
+  throw new Error(`${why}, at character ${reader.at + 1} of ${reader.text.length}`);
 }
 
 function skipSpace(reader: Reader): void {

@@ -19,9 +19,8 @@ export type Exchange =
 type Received = { accumulated: Accumulated; timeToFirstChunkMs?: number | undefined };
 
 export type ExchangeOptions = {
-  endpoint: Endpoint;
+  sdk: OpenAI;
   body: Record<string, unknown>;
-  headers: Record<string, string>;
   timeoutMs: number;
   idleTimeoutMs: number;
   request: Pick<ModelRequest, "signal" | "onText">;
@@ -84,20 +83,23 @@ function createStop({ timeoutMs, idleTimeoutMs, request }: ExchangeOptions): {
   };
 }
 
-async function send(options: ExchangeOptions, signal: AbortSignal): Promise<Response> {
-  const { endpoint, body, headers, timeoutMs } = options;
-  const sdk = new OpenAI({
+function send({ sdk, body, timeoutMs }: ExchangeOptions, signal: AbortSignal): Promise<Response> {
+  // Our own limit ends the call first; the SDK's would end with the headers anyway.
+  const timeout = Math.ceil(Math.max(timeoutMs, 0)) + 60_000;
+  return sdk.chat.completions.create(body as never, { signal, timeout }).asResponse();
+}
+
+/** The SDK's client for an endpoint, with everything off that would act on its own. */
+export function createSdk(endpoint: Endpoint, headers: Record<string, string>): OpenAI {
+  return new OpenAI({
     baseURL: endpoint.baseURL,
     // The SDK wants a key and looks for one; a server that needs none gets no header at all.
     apiKey: endpoint.apiKey ?? "none",
     defaultHeaders: { ...(endpoint.apiKey === undefined ? { authorization: null } : {}), ...headers },
     maxRetries: 0,
-    // Ours ends the call first; the SDK's own would end with the headers anyway.
-    timeout: Math.ceil(Math.max(timeoutMs, 0)) + 60_000,
     logLevel: "off",
     fetch: fetchKeepingErrors,
   });
-  return sdk.chat.completions.create(body as never, { signal }).asResponse();
 }
 
 const keptHeaders = ["retry-after", "retry-after-ms", "x-request-id"];

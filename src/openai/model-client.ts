@@ -2,7 +2,7 @@ import type { Usage } from "../core/run.ts";
 import { noUsage } from "../core/run.ts";
 import type { ModelClient, ModelFailure, ModelOutcome, ModelRequest } from "../ports.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { type Exchange, exchange } from "./exchange.ts";
+import { createSdk, type Exchange, exchange } from "./exchange.ts";
 import { type Asked, classifyError, readRetryAfter, redact } from "./failure.ts";
 import { findQuirk } from "./quirks.ts";
 import { toRequestBody } from "./request.ts";
@@ -32,6 +32,12 @@ const maxRefusals = 16;
  */
 export function createModelClient(options: ModelClientOptions): ModelClient {
   const quirks = new Set<string>();
+  let last: { endpoint: Endpoint; sdk: ReturnType<typeof createSdk> } | undefined;
+  const sdkFor = (endpoint: Endpoint): ReturnType<typeof createSdk> => {
+    const isSame = last?.endpoint.baseURL === endpoint.baseURL && last.endpoint.apiKey === endpoint.apiKey;
+    if (!last || !isSame) last = { endpoint, sdk: createSdk(endpoint, options.headers) };
+    return last.sdk;
+  };
   return {
     call: async (request) => {
       const endpoint = options.endpoint();
@@ -42,7 +48,7 @@ export function createModelClient(options: ModelClientOptions): ModelClient {
       for (let refusals = 0; ; refusals += 1) {
         const body = toRequestBody(request, { ...options, quirks });
         const timeoutMs = options.timeoutMs - (performance.now() - startedAt);
-        const answer = await exchange({ ...options, endpoint, body, timeoutMs, request });
+        const answer = await exchange({ ...options, sdk: sdkFor(endpoint), body, timeoutMs, request });
         if (answer.type === "refused" && refusals < maxRefusals) {
           const quirk = findQuirk(readServerError(answer.status, answer.text), body, quirks);
           if (quirk !== undefined) {

@@ -1,0 +1,125 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { parseArguments } from "../../src/core/reply-arguments.ts";
+
+describe("arguments that have one reading", () => {
+  test.each<[string, string, Record<string, unknown>]>([
+    ["an object", '{"a":1}', { a: 1 }],
+    ["nothing", "", {}],
+    ["space", "  \n", {}],
+    ["null", "null", {}],
+    ["an empty list", "[]", {}],
+    ["an empty text, encoded", '""', {}],
+    ["a double encoding", '"{\\"a\\":2}"', { a: 2 }],
+    ["an empty object before the real one", '{}{"city":"Paris"}', { city: "Paris" }],
+    ["the same with space", '{ }\n{"city":"Paris"}', { city: "Paris" }],
+    ["a fence", '```json\n{"a":1}\n```', { a: 1 }],
+    [
+      "Python literals",
+      "{'note': \"it's done\", 'urgent': True, 'late': False, 'tag': None,}",
+      { note: "it's done", urgent: true, late: false, tag: null },
+    ],
+    ["a trailing comma in a list", "{'l': [1, -2.5, 3e2,]}", { l: [1, -2.5, 300] }],
+    ["JSON words among single quotes", "{'a': true, 'b': false, 'c': null}", { a: true, b: false, c: null }],
+    ["a raw line break in a string", '{"text":"one\ntwo\tthree"}', { text: "one\ntwo\tthree" }],
+    ["escapes in a repaired string", "{'a': 'it\\'s \\u00e9\\n\\\\'}", { a: "it's é\n\\" }],
+    ["a repaired double encoding", "'{\"a\":1}'", { a: 1 }],
+    ["nested values", "{'a': {'b': [{'c': ''}]}}", { a: { b: [{ c: "" }] } }],
+  ])("%s", (_, text, value) => {
+    const parsed = parseArguments(text);
+    expect(parsed).toMatchObject({ ok: true, value });
+    expect(parsed.ok && JSON.parse(parsed.text)).toEqual(value);
+  });
+
+  test("sound JSON is replayed as the model wrote it, numbers beyond a double included", () => {
+    const text = '{ "id": 12345678901234567890 }';
+    expect(parseArguments(text)).toMatchObject({ ok: true, text });
+  });
+
+  test("a text that happens to hold JSON stays a text", () => {
+    expect(parseArguments('{"note":"{\\"k\\":1}"}')).toMatchObject({ ok: true, value: { note: '{"k":1}' } });
+  });
+
+  test("a property called __proto__ is a property", () => {
+    const parsed = parseArguments("{'__proto__': {'x': 1}}");
+    expect(parsed.ok && Object.hasOwn(parsed.value, "__proto__")).toBe(true);
+  });
+});
+
+describe("arguments that are refused", () => {
+  test.each<[string, string, RegExp]>([
+    ["cut inside a string", '{"path":"list.txt","content":"1. app', /ends inside a string/],
+    ["cut after a value", '{"a":1', /ends before the value/],
+    ["cut in an escape", '{"a":"x\\', /unknown escape/],
+    ["cut in a list", "{'a': [1,", /ends before the value/],
+    ["a Windows path", "{'p': 'C:\\dir'}", /unknown escape/],
+    ["a key without quotes", "{a: 1}", /quoted key/],
+    ["a missing colon", "{'a' 1}", /colon/],
+    ["a missing comma", "{'a': 1 'b': 2}", /comma/],
+    ["a word", "{'a': yes}", /unexpected word/],
+    ["an inherited name as a word", "{'a': constructor}", /unexpected word/],
+    ["a leading zero", "{'a': 007}", /unexpected word/],
+    ["two objects", "{'a': 1}{'a': 2}", /more after/],
+    ["a key twice", "{'a': 1, 'a': 2,}", /twice/],
+    ["prose", "Sure, here it is", /unexpected word/],
+    ["a list", "[1]", /a list, not a JSON object/],
+    ["a number", "7", /a number, not a JSON object/],
+    ["a text", '"Paris"', /a string, not a JSON object/],
+    [
+      "a text in too many wrappings",
+      JSON.stringify(JSON.stringify(JSON.stringify(JSON.stringify('{"a":1}')))),
+      /a string/,
+    ],
+    ["nesting without end", `{'a': ${"[".repeat(500)}`, /too deep/],
+  ])("%s", (_, text, problem) => {
+    const parsed = parseArguments(text);
+    expect(parsed).toEqual({ ok: false, problem: expect.stringMatching(problem) });
+  });
+});
+
+test("never throws, and what is accepted is always replayed as a JSON object", () => {
+  const piece = fc.constantFrom(
+    "{",
+    "}",
+    "[",
+    "]",
+    '"',
+    "'",
+    ":",
+    ",",
+    "a",
+    "1",
+    "True",
+    "\\",
+    "null",
+    " ",
+    "```",
+    "\n",
+  );
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string(),
+        fc.array(piece, { maxLength: 20 }).map((pieces) => pieces.join("")),
+      ),
+      (text) => {
+        const parsed = parseArguments(text);
+        if (!parsed.ok) return parsed.problem.length > 0;
+        const value: unknown = JSON.parse(parsed.text);
+        return typeof value === "object" && value !== null && !Array.isArray(value);
+      },
+    ),
+    { numRuns: 5_000 },
+  );
+});
+
+test("a cut object is never accepted", () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { minKeys: 1 }), fc.nat(), (value, at) => {
+      const text = JSON.stringify(value);
+      const cut = text.slice(0, 1 + (at % (text.length - 1)));
+      expect(parseArguments(cut).ok).toBe(false);
+    }),
+    { numRuns: 2_000 },
+  );
+});
