@@ -30,10 +30,14 @@ export function createContext(dir: string, output: Output): Context {
   };
 }
 
-/** `drover` where it is installed; from a checkout, the file that was called. */
+/** `drover` where it is installed; from a checkout, its Node and the file that was called. */
 function toProgramName(dir: string): string {
   const script = process.argv[1];
-  return script?.endsWith(".ts") ? `node ${relative(dir, script)}` : "drover";
+  if (!script?.endsWith(".ts")) return "drover";
+  const path = relative(dir, script);
+  // The Node of a checkout's packages is not the one a terminal finds.
+  const node = process.execPath.includes("node_modules") ? "npx node" : "node";
+  return `${node} ${path.startsWith("..") ? script : path}`;
 }
 
 /** Where the private Redis of a directory keeps its files. */

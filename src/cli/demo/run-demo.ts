@@ -13,13 +13,12 @@ import type { Output } from "../output.ts";
 import { listenForStop } from "../signals.ts";
 import { chooseDemoModel, demoAgentName, demoFile, demoTask, toLedgerFile } from "./agent.ts";
 import { howToUseRealModel } from "./choose-model.ts";
+import { deleteAll } from "./clean-up.ts";
 import { type Crew, startCrew } from "./crew.ts";
 import { createDirector, type Director } from "./director.ts";
 import { readLedger } from "./ledger.ts";
 import { type Ending, findFaults, toEffectCounts } from "./verdict.ts";
 
-// Records of demos stay apart from those of the user, whose workers do not know the demo's agent.
-const prefix = "{drover-demo}";
 const scriptedTimeoutMs = 60_000;
 const realTimeoutMs = 300_000;
 
@@ -35,6 +34,9 @@ export async function runDemo(context: Context): Promise<number> {
     const runId = `demo-${createIds().token().slice(0, 8)}`;
     const dir = join(embeddedDir(context), "demo", runId);
     mkdirSync(dir, { recursive: true });
+    // Apart from the user's runs, whose workers do not know this agent, and from what a demo that was ended left.
+    const prefix = `{drover-${runId}}`;
+    releases.push(() => deleteAll(redisUrl, prefix));
     const director = createDirector(output, runId);
     const crew = await startCrew({ names: ["A", "B"], redisUrl, prefix, dir, onReport: director.onReport });
     releases.push(crew.stop);
