@@ -125,7 +125,7 @@ function readEscape(reader: Reader): string {
 }
 
 function readWord(reader: Reader): unknown {
-  const word = /^[^\s,:{}[\]"']*/.exec(reader.text.slice(reader.at, reader.at + 64))?.[0] ?? "";
+  const word = reader.text.slice(reader.at, reader.at + 64).replace(/[\s,:{}[\]"'].*$/s, "");
   if (Object.hasOwn(literals, word)) {
     reader.at += word.length;
     return literals[word];

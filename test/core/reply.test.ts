@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { Content } from "../../src/core/message.ts";
 import { interpretReply, type RawReply, type ReplyContext, usedToolCallIds } from "../../src/core/reply.ts";
 import { makeToolCallId } from "../../src/core/reply-ids.ts";
 import { answerTextOf } from "../../src/core/reply-text.ts";
@@ -18,26 +19,25 @@ function read(reply: Partial<RawReply>, context: Partial<ReplyContext> = {}): Re
 
 describe("attempts of which nothing is kept", () => {
   const call = { id: "c1", name: "add", arguments: "{}" };
-  test.each<[string, Partial<RawReply>, string, string, string]>([
-    ["empty", {}, "stop", "transient", "empty_answer"],
-    ["empty text", { content: "" }, "stop", "transient", "empty_answer"],
-    ["space", { content: " \n" }, "stop", "transient", "empty_answer"],
-    ["nothing but a think block", { content: "<think>hm</think>" }, "stop", "transient", "empty_answer"],
-    ["no text part", { content: [{ type: "thinking", thinking: "hm" }] }, "stop", "transient", "empty_answer"],
-    ["calls announced, none made", { content: "I will look." }, "tool_calls", "transient", "missing_tool_call"],
+  test.each<[string, Partial<RawReply>, string, [string, string]]>([
+    ["empty", {}, "stop", ["transient", "empty_answer"]],
+    ["empty text", { content: "" }, "stop", ["transient", "empty_answer"]],
+    ["space", { content: " \n" }, "stop", ["transient", "empty_answer"]],
+    ["nothing but a think block", { content: "<think>hm</think>" }, "stop", ["transient", "empty_answer"]],
+    ["no text part", { content: [{ type: "thinking", thinking: "hm" }] }, "stop", ["transient", "empty_answer"]],
+    ["calls announced, none made", { content: "I will look." }, "tool_calls", ["transient", "missing_tool_call"]],
     [
       "a call without name and arguments",
       { toolCalls: [{ name: "", arguments: "" }] },
       "tool_calls",
-      "transient",
-      "missing_tool_call",
+      ["transient", "missing_tool_call"],
     ],
-    ["cut text", { content: "The rule is" }, "length", "transient", "length"],
-    ["cut by another name", { content: "The rule is" }, "max_tokens", "transient", "length"],
-    ["a whole call in a cut answer", { toolCalls: [call] }, "length", "transient", "length"],
-    ["filtered", { content: "The" }, "content_filter", "permanent", "content_filter"],
-    ["broken off", { content: "The", toolCalls: [call] }, "error", "transient", "model_error"],
-  ])("%s", (_, reply, finishReason, kind, code) => {
+    ["cut text", { content: "The rule is" }, "length", ["transient", "length"]],
+    ["cut by another name", { content: "The rule is" }, "max_tokens", ["transient", "length"]],
+    ["a whole call in a cut answer", { toolCalls: [call] }, "length", ["transient", "length"]],
+    ["filtered", { content: "The" }, "content_filter", ["permanent", "content_filter"]],
+    ["broken off", { content: "The", toolCalls: [call] }, "error", ["transient", "model_error"]],
+  ])("%s", (_, reply, finishReason, [kind, code]) => {
     expect(read(reply, { finishReason })).toEqual({ type: "failed", class: kind, code, message: expect.any(String) });
   });
 });
@@ -161,7 +161,7 @@ test("whatever a model says, an answer can be replayed", () => {
     name: fc.oneof(fc.string(), fc.constantFrom("add", " ping", "")),
     arguments: fc.oneof(fc.string(), fc.json()),
   });
-  const content = fc.option(fc.oneof(fc.string(), fc.constant([{ type: "text", text: "hi" }])));
+  const content = fc.option(fc.oneof(fc.string(), fc.constant<Content>([{ type: "text", text: "hi" }])));
   fc.assert(
     fc.property(content, fc.array(rawCall, { maxLength: 5 }), fc.string(), (text, toolCalls, finishReason) => {
       const answer = read({ content: text, toolCalls }, { finishReason });
