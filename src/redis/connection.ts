@@ -48,13 +48,13 @@ export function connect(target: RedisTarget, options: ConnectOptions): RedisConn
   const { role } = options;
   const client = makeClient(target, role, options.name);
   const address = addressOf(client.options);
-  const last = watch(client, address, options.logger);
+  const watched = watch(client, address, options.logger);
   let closed = false;
 
   async function ready(timeoutMs: number = readyTimeoutMs[role]): Promise<void> {
     if (closed) throw new DroverError("stopped", "This Redis connection was closed.");
     if (client.status === "ready") return;
-    const failure = await untilReady(client, timeoutMs, last);
+    const failure = await untilReady(watched, timeoutMs);
     if (failure === undefined) return;
     throw toRedisError(failure, address);
   }
@@ -82,21 +82,30 @@ export function connect(target: RedisTarget, options: ConnectOptions): RedisConn
   };
 }
 
-type LastError = { error: unknown };
+/** What happened to a client: it is ready, it met an error, it was ended. */
+type Notice = { type: "ready" } | { type: "end" } | { type: "error"; error: unknown };
+type Watch = { lastError(): unknown; waiters: Set<(notice: Notice) => void> };
 
-/** Listens to a client's errors, and logs each kind at most every ten seconds: an outage must not flood the log. */
-function watch(client: Redis, address: string, logger: Logger | undefined): LastError {
-  const last: LastError = { error: undefined };
+/** Listens to a client, and logs each kind of error at most every ten seconds: an outage must not flood the log. */
+function watch(client: Redis, address: string, logger: Logger | undefined): Watch {
+  let lastError: unknown;
+  const waiters: Watch["waiters"] = new Set();
+  const tell = (notice: Notice): void => {
+    for (const waiter of waiters) waiter(notice);
+  };
   const damped = createDampedWarning(logger);
   client.on("error", (error: unknown) => {
-    last.error = error;
+    lastError = error;
     const code = redisErrorCode(error);
     damped(code, { address, code }, "Redis connection trouble");
+    tell({ type: "error", error });
   });
   client.on("ready", () => {
-    last.error = undefined;
+    lastError = undefined;
+    tell({ type: "ready" });
   });
-  return last;
+  client.on("end", () => tell({ type: "end" }));
+  return { lastError: () => lastError, waiters };
 }
 
 export type DampedWarning = (key: string, fields: Record<string, unknown>, message: string) => void;
@@ -120,25 +129,22 @@ export function createDampedWarning(logger: Logger | undefined): DampedWarning {
 const hopeless = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
 
 /** Undefined once the client is ready; else why it is not. */
-function untilReady(client: Redis, timeoutMs: number, last: LastError): Promise<unknown> {
+function untilReady({ waiters, lastError }: Watch, timeoutMs: number): Promise<unknown> {
   return new Promise((resolve) => {
     const settle = (failure: unknown): void => {
       clearTimeout(timer);
-      client.off("ready", onReady);
-      client.off("error", onError);
-      client.off("end", onEnd);
+      waiters.delete(waiter);
       resolve(failure);
     };
-    const onReady = (): void => settle(undefined);
-    const onError = (error: unknown): void => {
-      if (hopeless.has(redisErrorCode(error))) settle(error);
+    const waiter = (notice: Notice): void => {
+      if (notice.type === "ready") settle(undefined);
+      if (notice.type === "end") settle(lastError() ?? new Error("Connection is closed."));
+      if (notice.type === "error" && hopeless.has(redisErrorCode(notice.error))) settle(notice.error);
     };
-    const onEnd = (): void => settle(last.error ?? new Error("Connection is closed."));
-    const timer = setTimeout(() => settle(last.error ?? timedOut()), timeoutMs);
-    client.on("ready", onReady);
-    client.on("error", onError);
-    client.on("end", onEnd);
-    if (hopeless.has(redisErrorCode(last.error))) settle(last.error);
+    const timer = setTimeout(() => settle(lastError() ?? timedOut()), timeoutMs);
+    waiters.add(waiter);
+    const known = lastError();
+    if (known !== undefined) waiter({ type: "error", error: known });
   });
 }
 

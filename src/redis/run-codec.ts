@@ -10,10 +10,7 @@ import { minReader, type OpenCall, type Run, runStatuses, schemaVersion, stopRea
 
 const count = z.int().nonnegative();
 const time = z.number();
-const holdSchema = z.looseObject({
-  reason: z.enum(["unknown_agent", "unknown_tool", "newer_record", "backoff"]),
-  detail: z.string(),
-});
+const holdSchema = z.looseObject({ reason: z.string(), detail: z.string(), count });
 const errorSchema = z.looseObject({ code: z.string(), message: z.string() });
 const stepFields = {
   attempt: z.int(),

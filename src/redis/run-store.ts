@@ -60,10 +60,10 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     ...createReaders(connection, keys),
     list: (filter) => listRuns(listContext, filter),
 
-    async owing(before, limit) {
+    async owing(before, limit, offset = 0) {
       const count = Math.min(limit, maxPage);
       if (count < 1) return [];
-      return connection.use((client) => client.zrangebyscore(keys.owing, "-inf", `(${before}`, "LIMIT", 0, count));
+      return connection.use((client) => client.zrangebyscore(keys.owing, "-inf", `(${before}`, "LIMIT", offset, count));
     },
   };
 }

@@ -17,6 +17,8 @@ export type RedisSignalsOptions = {
   connection: RedisConnection;
   keys: Keys;
   logger?: Logger | undefined;
+  /** How that connection is shown in CLIENT LIST; default `drover-subscriber`. */
+  name?: string | undefined;
 };
 
 export type RedisSignals = Signals & {
@@ -71,9 +73,10 @@ type Channels = {
   close(): Promise<void>;
 };
 
-type Channel = { listeners: Set<Listener>; standing: Promise<void> };
+/** `pending` until the first subscription stands or has failed. */
+type Channel = { listeners: Set<Listener>; standing: Promise<void>; pending: boolean };
 
-function createChannels({ target, logger }: RedisSignalsOptions): Channels {
+function createChannels({ target, logger, name: connectionName = "drover-subscriber" }: RedisSignalsOptions): Channels {
   const channels = new Map<string, Channel>();
   const call = createCaller(channels, createDampedWarning(logger));
   let subscriber: RedisConnection | undefined;
@@ -81,7 +84,7 @@ function createChannels({ target, logger }: RedisSignalsOptions): Channels {
 
   /** The connection was opened, or came back: nothing is subscribed to on it. */
   async function subscribeAll({ client }: RedisConnection): Promise<void> {
-    const names = [...channels.keys()];
+    const names = [...channels].filter(([, channel]) => !channel.pending).map(([name]) => name);
     if (names.length === 0) return;
     await client.subscribe(...names);
     for (const name of names) {
@@ -92,7 +95,7 @@ function createChannels({ target, logger }: RedisSignalsOptions): Channels {
   }
 
   function open(): RedisConnection {
-    const connection = connect(target, { role: "subscriber", logger, name: "drover-subscriber" });
+    const connection = connect(target, { role: "subscriber", logger, name: connectionName });
     connection.client.on("message", call);
     connection.client.on("ready", () => {
       subscribeAll(connection).catch(() => {}); // Lost again; the next connection tries again.
@@ -133,13 +136,7 @@ function addListener(
   listener: Listener,
 ): ReturnType<Channels["add"]> {
   const own: Listener = (payload) => listener(payload);
-  let channel = channels.get(name);
-  if (!channel) {
-    channel = { listeners: new Set(), standing: Promise.resolve() };
-    channels.set(name, channel);
-    channel.standing = wire.subscribe(name);
-    channel.standing.catch(() => {}); // Told by `heard`.
-  }
+  const channel = channels.get(name) ?? openChannel(channels, wire, name);
   const { listeners, standing } = channel;
   listeners.add(own);
   return {
@@ -150,6 +147,17 @@ function addListener(
       wire.unsubscribe(name);
     },
   };
+}
+
+function openChannel(channels: Map<string, Channel>, wire: Wire, name: string): Channel {
+  const channel: Channel = { listeners: new Set(), standing: Promise.resolve(), pending: true };
+  channels.set(name, channel);
+  const settled = (): void => {
+    channel.pending = false;
+  };
+  channel.standing = wire.subscribe(name);
+  channel.standing.then(settled, settled); // A failure is told by `heard`.
+  return channel;
 }
 
 /** Calls a channel's listeners; one that throws disturbs no other. */

@@ -134,12 +134,12 @@ function dropLive(stored: Stored, clock: Clock | undefined): void {
   if (endedAt !== undefined && clock && clock.now() >= endedAt + liveAfterEndMs) stored.live = [];
 }
 
-function owing(all: Run[], before: number, limit: number): string[] {
+function owing(all: Run[], before: number): string[] {
   const since = all
     .map((run) => ({ runId: run.runId, at: owingSince(run) }))
     .filter((item): item is { runId: string; at: number } => item.at !== undefined && item.at < before)
     .sort((a, b) => a.at - b.at || compare(a.runId, b.runId));
-  return since.slice(0, Math.max(0, Math.min(limit, maxPage))).map(({ runId }) => runId);
+  return since.map(({ runId }) => runId);
 }
 const maxPage = 1_000;
 

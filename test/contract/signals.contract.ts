@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { RunStore, Signals } from "../../src/ports.ts";
-import { change, created, inputReceived } from "./run-store.contract.ts";
+import { change, created, inputReceived } from "./run-fixtures.ts";
 
 export type SignalsUnderTest = {
   signals: Signals;

@@ -61,7 +61,8 @@ function sharedServer(url: string, prefix: string): Pick<TestRedis, "cli" | "sto
   return { cli: cliOf(url), stop: () => deletePrefix(url, prefix), kill9: refuse, restart: refuse };
 }
 
-function cliOf(url: string): TestRedis["cli"] {
+/** Sends commands to a server, each over a connection of its own. */
+export function cliOf(url: string): TestRedis["cli"] {
   return async (...command) => {
     const client = new Redis(url, { maxRetriesPerRequest: 1 });
     client.on("error", () => {}); // The command's own rejection tells it.

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { manualClock } from "../../src/testing/manual-clock.ts";
 import { createMemoryRunStore } from "../../src/testing/memory-run-store.ts";
 import { createMemorySignals } from "../../src/testing/memory-signals.ts";
-import { change, committed, created, runStoreContract } from "../contract/run-store.contract.ts";
+import { change, committed, created } from "../contract/run-fixtures.ts";
+import { runStoreContract } from "../contract/run-store.contract.ts";
 import { signalsContract } from "../contract/signals.contract.ts";
 
 runStoreContract("memory", async () => ({ store: createMemoryRunStore(), close: async () => {} }));
