@@ -1,4 +1,6 @@
-import type { Logger, ToolRequest } from "../../src/ports.ts";
+import type { Logger, ToolOutcome, ToolRequest } from "../../src/ports.ts";
+import type { Tool } from "../../src/tools/define-tool.ts";
+import { createToolCaller } from "../../src/tools/tool-caller.ts";
 
 const ignore = (): void => undefined;
 export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore };
@@ -17,4 +19,16 @@ export function makeRequest(name: string, text: string, fields: Partial<ToolRequ
     onProgress: ignore,
     ...fields,
   };
+}
+
+/** Runs one tool with these arguments, through the caller, as a worker would. */
+export function callTool(tool: Tool, args: unknown, fields: Partial<ToolRequest> = {}): Promise<ToolOutcome> {
+  return createToolCaller([tool]).execute(makeRequest(tool.name, JSON.stringify(args), fields));
+}
+
+/** The text of a successful call. */
+export async function textFrom(tool: Tool, args: unknown): Promise<string> {
+  const outcome = await callTool(tool, args);
+  if (outcome.type !== "ok" || typeof outcome.content !== "string") throw new Error(JSON.stringify(outcome));
+  return outcome.content;
 }

@@ -34,7 +34,8 @@ function timeIn(zone: string, at: number): ZonedTime {
       .map(({ type, value }) => [type, value]),
   );
   const { year, month, day, hour, minute, second, weekday, timeZoneName } = parts;
-  const offset = timeZoneName === "GMT" ? "Z" : (timeZoneName ?? "").replace("GMT", "");
+  // Some builds say "GMT" for no offset, others "GMT+00:00".
+  const offset = (timeZoneName ?? "").replace("GMT", "") || "+00:00";
   const time = `${year?.padStart(4, "0")}-${month}-${day}T${hour}:${minute}:${second}${offset}`;
   return { time, weekday: weekday ?? "", zone, epochMs: at };
 }
