@@ -1,0 +1,144 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createStepWorker } from "../../src/bullmq/step-worker.ts";
+import type { Step } from "../../src/core/owed.ts";
+import type { Delivery, StepOutcome } from "../../src/ports.ts";
+import { connect } from "../../src/redis/connection.ts";
+import { startTestRedis } from "../support/redis.ts";
+import { freePort } from "../support/redis-server.ts";
+import { type Bench, makeBench, memoryLogger, systemClock } from "./setup.ts";
+
+const step: Step = { runId: "run-a", owedAt: 4, index: 0, kind: "model" };
+const done: StepOutcome = { type: "done" };
+const forEver = new Promise<StepOutcome>(() => undefined);
+
+async function timed(work: Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await work;
+  return performance.now() - startedAt;
+}
+
+describe("stopping a worker", () => {
+  let bench: Bench;
+  beforeEach(async () => {
+    bench = await makeBench();
+  });
+  afterEach(() => bench.close());
+
+  /** Starts a worker that takes the step and does this with it; resolves when it has it. */
+  async function holdStep(process: (delivery: Delivery) => Promise<StepOutcome>, graceMs: number) {
+    const taken = Promise.withResolvers<Delivery>();
+    const worker = bench.makeWorker({
+      graceMs,
+      process(delivery) {
+        taken.resolve(delivery);
+        return process(delivery);
+      },
+    });
+    await worker.start();
+    await bench.queue.add([step]);
+    return { worker, delivery: await taken.promise };
+  }
+
+  /** How long until another worker gets the step, and what it is told. */
+  async function takeOver(): Promise<{ afterMs: number; lostWorkers: number }> {
+    const startedAt = performance.now();
+    const { delivery } = await holdStep(async () => done, 500);
+    return { afterMs: performance.now() - startedAt, lostWorkers: delivery.lostWorkers };
+  }
+
+  test("an idle worker stops at once; a second stop is the first one", async () => {
+    const worker = bench.makeWorker({ graceMs: 10_000, process: async () => done });
+    await worker.start();
+    const first = worker.stop();
+    expect(worker.stop()).toBe(first);
+    expect(await timed(first)).toBeLessThan(1_000);
+  });
+
+  test("a worker that was never started stops at once", async () => {
+    const worker = bench.makeWorker({ graceMs: 10_000, process: async () => done });
+    expect(await timed(worker.stop())).toBeLessThan(1_000);
+  });
+
+  test("a step in hand may end within the grace period", async () => {
+    const release = Promise.withResolvers<void>();
+    const { worker, delivery } = await holdStep(async () => {
+      await release.promise;
+      return done;
+    }, 10_000);
+    const stopped = worker.stop();
+    await bench.queue.add([{ ...step, owedAt: 5 }]); // not taken any more
+    release.resolve();
+    expect(await timed(stopped)).toBeLessThan(1_500);
+    expect(delivery.signal.aborted).toBe(false);
+    expect(await bench.plainQueue("model").getJobCounts("active", "prioritized")).toEqual({
+      active: 0,
+      prioritized: 1,
+    });
+  });
+
+  test("after the grace period the step is aborted and given back; another worker has it at once, none lost", async () => {
+    const { worker, delivery } = await holdStep(
+      ({ signal }) =>
+        new Promise((resolve) => {
+          signal.addEventListener("abort", () => resolve({ type: "again", delayMs: 0, why: "handed back" }));
+        }),
+      300,
+    );
+    expect(await timed(worker.stop())).toBeLessThan(300 + 2_000);
+    expect(delivery.signal.aborted).toBe(true);
+    expect(await takeOver()).toEqual({ afterMs: expect.toSatisfy((ms: number) => ms < 2_000), lostWorkers: 0 });
+  });
+
+  test("so is a step that does not heed its signal", async () => {
+    const { worker } = await holdStep(() => forEver, 300);
+    expect(await timed(worker.stop())).toBeLessThan(300 + 2_000);
+    expect(await takeOver()).toEqual({ afterMs: expect.toSatisfy((ms: number) => ms < 2_000), lostWorkers: 0 });
+  });
+
+  test("kill ends at once; the step comes back when its lock expires, and counts one lost worker", async () => {
+    const { worker, delivery } = await holdStep(() => forEver, 10_000);
+    const stopping = worker.stop();
+    worker.kill();
+    expect(await timed(stopping)).toBeLessThan(500);
+    expect(delivery.signal.aborted).toBe(true);
+    expect(await takeOver()).toEqual({ afterMs: expect.toSatisfy((ms: number) => ms < 8_000), lostWorkers: 1 });
+  });
+});
+
+describe("stopping a worker without Redis", () => {
+  test("that never was there", async () => {
+    const url = `redis://127.0.0.1:${await freePort()}`;
+    const logger = memoryLogger();
+    const worker = createStepWorker({
+      connect: () => connect(url, { role: "worker" }).client,
+      ...{ queues: ["model", "tools"], concurrency: 1, graceMs: 500, clock: systemClock, logger },
+      process: async () => done,
+      processStart: async () => done,
+    });
+    const starting = worker.start();
+    expect(await timed(worker.stop())).toBeLessThan(2_500);
+    await starting; // does not hang either
+    expect(logger.lines.length).toBeLessThan(5);
+  });
+
+  test("that went away, with a step in hand", async () => {
+    const server = await startTestRedis({ own: true });
+    const bench = await makeBench(server.url);
+    const taken = Promise.withResolvers<Delivery>();
+    const worker = bench.makeWorker({
+      graceMs: 500,
+      process(delivery) {
+        taken.resolve(delivery);
+        return forEver;
+      },
+    });
+    await worker.start();
+    await bench.queue.add([step]);
+    const { signal } = await taken.promise;
+    await server.kill9();
+    expect(await timed(worker.stop())).toBeLessThan(500 + 2_000);
+    expect(signal.aborted).toBe(true);
+    await bench.close();
+    await server.stop();
+  });
+});
