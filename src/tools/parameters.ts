@@ -211,7 +211,7 @@ function toPath(tokens: string[]): string {
 const maxShown = 80;
 
 /** A value in a few words for a model: `"abc" (string)`, `nothing`. */
-export function describeValue(value: unknown): string {
+function describeValue(value: unknown): string {
   if (value === undefined) return "nothing";
   if (value === null) return "null";
   if (Array.isArray(value)) return `an array of ${value.length}`;

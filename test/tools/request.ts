@@ -3,7 +3,7 @@ import type { Tool } from "../../src/tools/define-tool.ts";
 import { createToolCaller } from "../../src/tools/tool-caller.ts";
 
 const ignore = (): void => undefined;
-export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 /** A request to execute one call, as the engine would make it. */
 export function makeRequest(name: string, text: string, fields: Partial<ToolRequest> = {}): ToolRequest {

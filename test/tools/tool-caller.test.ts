@@ -160,6 +160,34 @@ describe("execute", () => {
     expect(outcome).toEqual({ type: "ok", content: "3" });
   });
 
+  test("converts towards the schema only, whatever it was written in", async () => {
+    const shape = {
+      minutes: z.int(),
+      repeat: z.boolean(),
+      volume: z.number(),
+      label: z.string(),
+      note: z.string(),
+      tag: z.string().nullable(),
+      items: z.array(z.string()),
+    };
+    const sent = {
+      minutes: "15",
+      repeat: "false",
+      volume: "0.5",
+      label: "007",
+      note: '{"k":1}',
+      tag: "null",
+      items: '["a","b"]',
+    };
+    const wanted = { ...sent, minutes: 15, repeat: false, volume: 0.5, items: ["a", "b"] };
+    for (const parameters of [z.object(shape), z.toJSONSchema(z.object(shape)) as Record<string, unknown>]) {
+      const tool = defineTool({ name: "set", description: "d", parameters, effect: "read", execute: (args) => args });
+      const outcome = await createToolCaller([tool]).execute(makeRequest("set", JSON.stringify(sent)));
+      expect(outcome).toMatchObject({ type: "ok" });
+      expect(JSON.parse((outcome as { content: string }).content)).toEqual(wanted);
+    }
+  });
+
   test("validates again and does not run what does not fit", async () => {
     const caller = createToolCaller([add]);
     expect(await caller.execute(makeRequest("add", '{"a":1}'))).toMatchObject({ type: "failed", code: "threw" });

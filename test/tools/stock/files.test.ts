@@ -39,7 +39,7 @@ beforeEach(async () => {
   await symlink(join(base, "not-there"), join(root, "dangling"));
   await symlink("loop", join(root, "loop"));
   await symlink("/proc/self/root", join(root, "proc"));
-  execFileSync("mkfifo", [join(root, "pipe")]);
+  execFileSync("sh", ["-c", 'mkfifo "$0"', join(root, "pipe")]);
   reader = readFile({ root, maxBytes: 20 });
   writer = writeFile({ root, maxBytes: 20 });
 });
