@@ -30,6 +30,7 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
   const records = new Map<string, Stored>();
   const definitions = new Map<string, AgentDefinition>();
 
+  const runs = (): Run[] => [...records.values()].map(({ run }) => run);
   const need = (runId: string): Stored | undefined => records.get(runId);
   const load = (runId: string): Run | null => {
     const stored = need(runId);
@@ -67,17 +68,11 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
       need(runId)?.live.push(...copy(deltas));
       options.signals?.notifyRun(runId);
     },
-    owing: async (before, limit) =>
-      owing(
-        [...records.values()].map(({ run }) => run),
-        before,
-        limit,
-      ),
-    list: async (filter) =>
-      list(
-        [...records.values()].map(({ run }) => run),
-        filter,
-      ),
+    async owing(before, limit, offset = 0) {
+      const ids = owing(runs(), before);
+      return ids.slice(offset, offset + Math.max(0, Math.min(limit, maxPage)));
+    },
+    list: async (filter) => list(runs(), filter),
     async putDefinition(hash, definition) {
       if (!definitions.has(hash)) definitions.set(hash, copy(definition));
     },
@@ -135,12 +130,13 @@ function dropLive(stored: Stored, clock: Clock | undefined): void {
 }
 
 function owing(all: Run[], before: number): string[] {
-  const since = all
+  return all
     .map((run) => ({ runId: run.runId, at: owingSince(run) }))
     .filter((item): item is { runId: string; at: number } => item.at !== undefined && item.at < before)
-    .sort((a, b) => a.at - b.at || compare(a.runId, b.runId));
-  return since.map(({ runId }) => runId);
+    .sort((a, b) => a.at - b.at || compare(a.runId, b.runId))
+    .map(({ runId }) => runId);
 }
+
 const maxPage = 1_000;
 
 /** By value, and undefined fields left out, as storing does. */

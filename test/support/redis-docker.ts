@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { baseArgs, type ControlledServer, freePort, type TestRedisOptions } from "./redis-server.ts";
 
-const image = "redis:7.2-alpine";
+const image = "redis:8-alpine";
 const pingTimeoutMs = 500;
 
 /** A Redis in a container, or undefined when Docker does not answer at once. */

@@ -42,14 +42,18 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
   const own = options.own || options.args || options.port !== undefined || options.dir !== undefined;
   const given = process.env.REDIS_URL;
   if (given && !own) return { url: given, prefix, kind: "given", ...sharedServer(given, prefix) };
-  // An engine that answers may still be unable to get the image.
-  const docker = await startDockerRedis(options).catch((error: unknown) => noContainer(error));
+  const docker = process.env[noDocker] ? undefined : await startDockerRedis(options).catch(noContainer);
   if (docker) return { ...docker, prefix, kind: "docker", cli: cliOf(docker.url) };
   const server = await startPrivateRedis(options);
   return { ...server, prefix, kind: "private", cli: cliOf(server.url) };
 }
 
+/** Set once a container could not be had, for this process and those it starts. */
+const noDocker = "DROVER_TEST_NO_DOCKER";
+
+/** An engine that answers may still be unable to get the image. */
 function noContainer(error: unknown): undefined {
+  process.env[noDocker] = "1";
   const why = error instanceof Error ? error.message : String(error);
   process.stderr.write(`no Redis in a container (${why.slice(0, 200)}); trying redis-server\n`);
 }
