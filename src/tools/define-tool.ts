@@ -114,7 +114,7 @@ const optionsSchema = z.strictObject({
  *
  * @throws DroverError "invalid" naming every problem.
  */
-export function defineTool<const P extends z.core.$ZodType | JsonSchema>(options: ToolOptions<P>): Tool {
+export function defineTool<P extends z.core.$ZodType | JsonSchema>(options: ToolOptions<P>): Tool {
   const problems: string[] = [];
   const checked = optionsSchema.safeParse(options);
   if (!checked.success) problems.push(...checked.error.issues.map(toProblem));

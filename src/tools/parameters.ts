@@ -54,7 +54,8 @@ function guarded(parse: (value: unknown) => Parsed): (value: unknown) => Parsed 
 }
 
 function fromZod(source: z.core.$ZodType): ToolParameters {
-  const schema = withoutDialect(z.toJSONSchema(source, { io: "input", target: "draft-7" }));
+  const override = dropSafeBounds;
+  const schema = withoutDialect(z.toJSONSchema(source, { io: "input", target: "draft-7", override }));
   requireObject(schema);
   return {
     schema,
@@ -64,6 +65,12 @@ function fromZod(source: z.core.$ZodType): ToolParameters {
       return { ok: false, issues: result.error.issues.flatMap((issue) => toIssues(value, issue)) };
     }),
   };
+}
+
+/** The bounds that zod writes for every integer tell a model nothing and cost tokens in each request. */
+function dropSafeBounds({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 }
 
 function toIssues(value: unknown, issue: z.core.$ZodIssue): Issue[] {

@@ -70,7 +70,11 @@ function prepare(tool: Tool, text: string): Prepared {
   const { schema, parse } = tool.parameters;
   const value = readArguments(text);
   const object = isObject(value) ? value : coerce(schema, value);
-  if (!isObject(object)) return { ok: false, message: badJsonMessage(tool.name, String(text), schema) };
+  if (!isObject(object))
+    return {
+      ok: false,
+      message: badJsonMessage(tool.name, typeof text === "string" ? text : `a ${typeof text}`, schema),
+    };
   const asIs = parse(object);
   if (asIs.ok) return { ok: true, args: asIs.value };
   const coerced = parse(coerce(schema, object));

@@ -150,7 +150,9 @@ describe("plan", () => {
   });
 
   test("arguments that are no text at all are refused", () => {
-    expect(settled([add], "add", 7 as unknown as string)).toContain("not a JSON object");
+    for (const sent of [7, undefined, Object.create(null), Symbol("s")] as unknown as string[]) {
+      expect(settled([add], "add", sent)).toContain("not a JSON object");
+    }
   });
 });
 

@@ -18,6 +18,9 @@ describe("calculator", () => {
     ["-0", "0"],
     ["1e21", "1e+21 (approximate: more digits than can be calculated exactly)"],
     ["1/3", "0.333333333333333"],
+    [`${"-".repeat(998)}1`, "1"],
+    [`${"1^".repeat(499)}1`, "1"],
+    [`${"1?".repeat(249)}2${":3".repeat(249)}`, "2"],
   ])("%s", async (expression, expected) => {
     expect(await textFrom(tool, { expression })).toBe(expected);
   });
