@@ -135,7 +135,7 @@ export function createDrover(options: DroverOptions): Drover {
       queue,
       connection,
       close: async () => {
-        engine.active.close();
+        engine.close();
         clock.stop();
         await Promise.allSettled([signals.close(), queue.close()]);
         await connection.close();

@@ -12,10 +12,11 @@ import type {
   StepQueue,
   Telemetry,
 } from "../ports.ts";
-import { type ActiveSteps, createActiveSteps } from "./active-steps.ts";
+import { createActiveSteps } from "./active-steps.ts";
 import { createAdvance } from "./advance.ts";
 import { type Client, createClient } from "./client.ts";
 import { hashText } from "./hash.ts";
+import { createRecall } from "./recall.ts";
 import { createRunHandle, type RunHandle } from "./run-handle.ts";
 import { createRunStep } from "./run-step.ts";
 import { done, type Isolate } from "./step.ts";
@@ -44,20 +45,30 @@ export type Engine = {
   runStep(delivery: Delivery): Promise<StepOutcome>;
   /** Takes a job of the `runs` queue: creates its run, or keeps a rejected record with the reason (invariant 7). */
   takeStart(start: StartRequest): Promise<StepOutcome>;
-  active: ActiveSteps;
+  /** Steps being executed in this process. */
+  runningSteps(): number;
+  /** Stops listening. */
+  close(): void;
 };
 
 /** Wires the engine over its ports. The same for Redis and for memory. */
 export function createEngine(options: EngineOptions): Engine {
-  const advance = createAdvance(options);
-  const client = createClient({ ...options, advance });
-  const active = createActiveSteps(options);
+  const recall = createRecall(options.store);
+  const deps = { ...options, store: recall.store };
+  const advance = createAdvance(deps);
+  const client = createClient({ ...deps, advance });
+  const active = createActiveSteps(deps);
+  const stopForgetting = options.signals.onAnnounced(recall.forget);
   return {
     client,
-    handle: (runId) => createRunHandle({ ...options, client }, runId),
-    runStep: createRunStep({ ...options, advance, active }),
+    handle: (runId) => createRunHandle({ ...deps, client }, runId),
+    runStep: createRunStep({ ...deps, advance, active, recall }),
     takeStart: (start) => takeStart(client, options.logger, start),
-    active,
+    runningSteps: active.count,
+    close: () => {
+      active.close();
+      stopForgetting();
+    },
   };
 }
 

@@ -37,7 +37,7 @@ async function runStep(deps: RunStepDeps, delivery: Delivery, active: ActiveStep
   const { clock } = deps;
   const { runId, owedAt, index } = delivery.step;
   const beganAt = clock.now();
-  const loaded = await load(deps, delivery);
+  const loaded = recalled(deps, delivery) ?? (await load(deps, delivery));
   if (!loaded) {
     deps.logger.warn({ runId }, "a step was delivered for a run that does not exist; it was dropped");
     return done;
@@ -60,6 +60,18 @@ async function runStep(deps: RunStepDeps, delivery: Delivery, active: ActiveStep
 }
 
 type Loaded = { run: Run; messages?: Message[]; last?: Message | undefined };
+
+/**
+ * The run as this process knows it, if that owes the step and this is its first delivery: made owed by a commit of ours
+ * and taken by us, as most are. Stale knowledge costs a call that is not kept; the commit finds it out.
+ */
+function recalled({ recall }: RunStepDeps, { step, deliveries, lostWorkers }: Delivery): Loaded | undefined {
+  if (deliveries > 1 || lostWorkers > 0) return undefined;
+  const known = recall.get(step.runId);
+  if (!known || !owed(known.run).some((other) => isSameStep(other, step))) return undefined;
+  if (step.index === modelIndex) return { run: known.run, messages: [...known.messages] };
+  return { run: known.run, last: known.messages.at(-1) };
+}
 
 /** Reads no more than this kind of step needs, in one round trip. */
 function load({ store }: RunStepDeps, { step }: Delivery): Promise<Loaded | null> {

@@ -87,7 +87,7 @@ export function createMemoryDrover(options: MemoryDroverOptions): Drover {
     },
     async close() {
       await Promise.all(workers.map((worker) => worker.stop()));
-      engine.active.close();
+      engine.close();
     },
   };
 }

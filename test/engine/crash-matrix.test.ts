@@ -116,7 +116,7 @@ async function play(point?: CrashPoint, redeliverEveryStep = false): Promise<Pla
   const faults = createFaults(point);
   let engine = makeProcess(world, faults);
   const fresh = (): void => {
-    engine.active.close();
+    engine.close();
     engine = makeProcess(world, createFaults());
   };
 
@@ -211,7 +211,7 @@ describe("a process that dies at any port call", () => {
       "post matrix-1:call-1-2",
       "put matrix-1:call-1-3",
     ]);
-    expect(clean.calls.length).toBeGreaterThan(60);
+    expect(clean.calls.length).toBeGreaterThan(50);
   });
 
   test.each(["before", "after", "lost"] as const)("[G1] [G2] [G4] leaves a sound run: %s", async (when) => {
