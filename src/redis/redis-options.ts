@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from "ioredis";
 import { DroverError } from "../core/errors.ts";
+import { batchWrites } from "./batch-writes.ts";
 import { redisErrorCode } from "./redis-error.ts";
 
 /** Where Redis is: a URL (`redis://`, `rediss://`, `unix:///path` or a socket path), options, or an ioredis instance. */
@@ -30,6 +31,7 @@ export function makeClient(target: RedisTarget, role: ConnectionRole, name?: str
   const given = toClient(target);
   refuseUnsafe(given.options, role, isInstance(target));
   const client = given.duplicate(ours);
+  batchWrites(client);
   if (start) client.connect().catch(() => {}); // The error event tells it too, and every later try.
   return client;
 }

@@ -1,0 +1,40 @@
+import { inject } from "vitest";
+import type { Logger, RunStore } from "../../src/ports.ts";
+import { connect, type RedisConnection } from "../../src/redis/connection.ts";
+import { createKeys, type Keys } from "../../src/redis/keys.ts";
+import { createRedisRunStore } from "../../src/redis/run-store.ts";
+import { cliOf, deletePrefix, testPrefix } from "../support/redis.ts";
+
+export type StoreSetup = {
+  store: RunStore;
+  keys: Keys;
+  connection: RedisConnection;
+  cli: ReturnType<typeof cliOf>;
+  warnings: string[];
+  close(): Promise<void>;
+};
+
+/** A store on the shared server under a prefix of its own, or on another one. */
+export function setUpStore(url: string = inject("redisUrl"), prefix: string = testPrefix()): StoreSetup {
+  const keys = createKeys(prefix);
+  const { logger, warnings } = collectWarnings();
+  const connection = connect(url, { role: "worker", logger });
+  return {
+    store: createRedisRunStore({ connection, keys, logger }),
+    keys,
+    connection,
+    cli: cliOf(url),
+    warnings,
+    async close() {
+      await connection.close();
+      await deletePrefix(url, prefix);
+    },
+  };
+}
+
+export function collectWarnings(): { logger: Logger; warnings: string[] } {
+  const warnings: string[] = [];
+  const ignore = (): void => {};
+  const warn: Logger["warn"] = (fields, message) => void warnings.push(`${message} ${JSON.stringify(fields)}`);
+  return { logger: { debug: ignore, info: ignore, warn, error: warn }, warnings };
+}
