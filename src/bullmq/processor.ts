@@ -140,7 +140,7 @@ async function giveBack(options: ProcessorOptions, job: Job, delayMs: number, st
   for (let tries = 1; ; tries += 1) {
     try {
       if (delayMs > 0) await job.moveToDelayed(dueAt(options.clock, delayMs), token);
-      else await job.moveToWait(token);
+      else await moveToFront(options, job, token);
       break;
     } catch (error) {
       const fields = { queue: options.queue, step: job.id };
@@ -151,6 +151,12 @@ async function giveBack(options: ProcessorOptions, job: Job, delayMs: number, st
     }
   }
   throw delayMs > 0 ? new DelayedError() : new WaitingError();
+}
+
+/** BullMQ puts a job with a priority to the front without waking idle workers; its own marker does that. */
+async function moveToFront(options: ProcessorOptions, job: Job, token: string): Promise<void> {
+  await job.moveToWait(token);
+  await options.connection.zadd(options.toKey("marker"), 0, "0");
 }
 
 /** Redis's time, but never so early that this machine, if its clock is ahead, would take the job back at once. */

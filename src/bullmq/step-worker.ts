@@ -1,4 +1,4 @@
-import { QueueKeys, RedisConnection, RedisQueueBackend, Worker } from "bullmq";
+import { type Job, type JobJson, QueueKeys, RedisConnection, RedisQueueBackend, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import type { Clock, Delivery, Logger, StepOutcome } from "../ports.ts";
 import { createDamper, createTroubleLog, type Damper, messageOf, type TroubleLog } from "./damping.ts";
@@ -75,7 +75,7 @@ export function createStepWorker(options: StepWorkerOptions): StepWorker {
 
   const end = (): void => {
     for (const lane of lanes) lane.damper.stop();
-    for (const client of [...lanes.map((lane) => lane.blocking), main]) endClient(client);
+    for (const client of [...lanes.map((lane) => lane.blocking), main]) void endClient(client);
     ended.resolve();
   };
 
@@ -108,11 +108,11 @@ export function createStepWorker(options: StepWorkerOptions): StepWorker {
 }
 
 async function stopLanes(lanes: Lane[], graceMs: number, ended: Promise<void>): Promise<void> {
-  const closing = lanes.map((lane) => {
+  const closing = lanes.map(async (lane) => {
     lane.damper.stop();
     lane.processor.refuse();
-    reviveForEnd(lane.blocking);
-    return lane.worker.close().catch(() => undefined); // waits for steps in hand; for ever when Redis is away
+    await revive(lane.blocking);
+    await lane.worker.close().catch(() => undefined); // waits for steps in hand; for ever when Redis is away
   });
   const closed = Promise.race([Promise.all(closing), ended]);
   const idle = Promise.all(lanes.map((lane) => lane.processor.idle()));
@@ -142,7 +142,7 @@ function createLane(options: StepWorkerOptions, queue: string, shared: Shared): 
   blocking.on("error", () => undefined); // reported through the worker below
   const toKey = (jobId: string): string => keys.toKey(queue, jobId);
   const processor = createProcessor({ ...options, ...shared, queue, connection: main, toKey });
-  const worker = new Worker(
+  const worker = new TolerantWorker(
     queue,
     (job) => processor.process(job),
     {
@@ -176,6 +176,17 @@ function createLane(options: StepWorkerOptions, queue: string, shared: Shared): 
   return { queue, worker, blocking, processor, damper };
 }
 
+/** BullMQ would take a job whose data is no JSON (`NaN`, say) again and again: as a text, every schema refuses it. */
+class TolerantWorker extends Worker {
+  protected override createJob(job: JobJson, jobId: string): Job {
+    try {
+      return super.createJob(job, jobId);
+    } catch {
+      return super.createJob({ ...job, data: JSON.stringify(job.data) }, jobId);
+    }
+  }
+}
+
 function onWorkerError(error: Error, queue: string, trouble: TroubleLog, damper: Damper): void {
   if (error.message.startsWith("could not renew lock")) return; // told by `lockRenewalFailed`
   if (isLockLost(error)) return trouble(error, { queue }, "a step ended after its lock was lost");
@@ -188,12 +199,19 @@ function isConnectionError(error: Error): boolean {
   return typeof code === "string" || error.message === "Connection is closed.";
 }
 
-/** A client between two attempts to connect never says that it ended, and keeps its commands: it is sent into one first. */
-function reviveForEnd(client: Redis): void {
-  if (client.status === "reconnecting") client.connect().catch(() => undefined);
+/**
+ * A client between two attempts to connect never says that it ended, and keeps its commands: it is sent into one first.
+ * The attempt has its socket by the next turn of the event loop.
+ */
+async function revive(client: Redis): Promise<void> {
+  if (client.status !== "reconnecting") return;
+  client.connect().catch(() => undefined);
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
 }
 
-function endClient(client: Redis): void {
-  reviveForEnd(client);
-  client.disconnect();
+async function endClient(client: Redis): Promise<void> {
+  await revive(client);
+  if (client.status !== "end") client.disconnect(); // one that ended would hold the process for a while
 }

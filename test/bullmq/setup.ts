@@ -59,7 +59,11 @@ export async function makeBench(url: string = inject("redisUrl"), clock: Clock =
   const workers: StepWorker[] = [];
   const queues: Queue[] = [];
   return {
-    ...{ url, prefix, logger, queue, redis },
+    url,
+    prefix,
+    logger,
+    queue,
+    redis,
     plainQueue(name) {
       const made = new Queue(name, { connection: redis, prefix: `${prefix}:q` });
       made.on("error", () => undefined);
@@ -72,7 +76,11 @@ export async function makeBench(url: string = inject("redisUrl"), clock: Clock =
         queues: ["model", "tools", "tools-browser"],
         concurrency: 1,
         processStart: async () => ({ type: "done" }),
-        ...{ prefix, clock, logger, graceMs: 500, ...options },
+        prefix,
+        clock,
+        logger,
+        graceMs: 500,
+        ...options,
       });
       workers.push(worker);
       return worker;

@@ -4,6 +4,7 @@ import { toJobId } from "../../src/bullmq/step-job.ts";
 import { createStepQueue } from "../../src/bullmq/step-queue.ts";
 import type { Step } from "../../src/core/owed.ts";
 import { connect } from "../../src/redis/connection.ts";
+import { startTestRedis } from "../support/redis.ts";
 import { freePort } from "../support/redis-server.ts";
 import { type Bench, makeBench, memoryLogger, systemClock } from "./setup.ts";
 
@@ -157,6 +158,38 @@ describe("what lies in Redis", () => {
     expect(events).toContain('"returnvalue","\\"ok\\""');
     expect(await bench.redis.keys(`${bench.prefix}:q:model:*run-a*`)).toEqual([]);
     expect(await bench.plainQueue("model").getJobCountByTypes()).toBe(0);
+  });
+});
+
+describe("how commands travel", () => {
+  test("an add leaves together with what its caller has just written, in that order", async () => {
+    const server = await startTestRedis({ own: true });
+    const connection = connect(server.url, { role: "producer" });
+    const queue = createStepQueue({ connection, prefix: server.prefix, clock: systemClock, logger: memoryLogger() });
+    await queue.add([step, { ...step, index: 1, kind: "tool" }]); // from here on the queues are open
+    await server.cli("CLIENT", "PAUSE", "10000", "ALL"); // no reply comes, so nothing can have waited for one
+    const sent: string[] = [];
+    const { client } = connection;
+    const sendCommand = client.sendCommand.bind(client);
+    client.sendCommand = (command, ...rest) => {
+      sent.push(command.name);
+      return sendCommand(command, ...rest);
+    };
+    const replies = Promise.allSettled([
+      connection.use(() => client.set(`${server.prefix}:head`, "1")),
+      queue.add([
+        { ...step, owedAt: 5 },
+        { ...step, owedAt: 5, index: 1, kind: "tool" },
+      ]),
+    ]);
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+    expect(sent).toEqual(["set", "evalsha", "evalsha"]);
+    await queue.close();
+    await connection.close();
+    await server.stop();
+    await replies;
   });
 });
 

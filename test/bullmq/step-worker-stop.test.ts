@@ -111,7 +111,11 @@ describe("stopping a worker without Redis", () => {
     const logger = memoryLogger();
     const worker = createStepWorker({
       connect: () => connect(url, { role: "worker" }).client,
-      ...{ queues: ["model", "tools"], concurrency: 1, graceMs: 500, clock: systemClock, logger },
+      queues: ["model", "tools"],
+      concurrency: 1,
+      graceMs: 500,
+      clock: systemClock,
+      logger,
       process: async () => done,
       processStart: async () => done,
     });

@@ -247,6 +247,28 @@ describe("start jobs from a plain BullMQ queue", () => {
     expect(await plain.getJobCountByTypes()).toBe(0);
   });
 
+  test("data that is no JSON is rejected, and the worker goes on", async () => {
+    const plain = bench.plainQueue("runs");
+    await plain.add("start", {}, { jobId: "run-a" });
+    await bench.redis.hset(bench.key("runs", "run-a"), "data", '{"agent":"a","input":NaN}');
+    await plain.add("start", { agent: "a", input: "b" }, { jobId: "run-b" });
+    const starts = makeMailbox<StartDelivery>();
+    const worker = bench.makeWorker({
+      queues: ["runs"],
+      process: async () => done,
+      async processStart(delivery) {
+        starts.push(delivery);
+        return done;
+      },
+    });
+    await worker.start();
+    const { start } = await starts.nth(0);
+    expect(start).toMatchObject({ rejected: { runId: "run-a", reason: expect.stringContaining("expected object") } });
+    expect(await starts.nth(1)).toMatchObject({ start: { runId: "run-b" } });
+    await worker.stop();
+    expect(bench.logger.lines).toEqual([]);
+  });
+
   test("a start that throws is delivered again", async () => {
     const starts = makeMailbox<StartDelivery>();
     const worker = bench.makeWorker({

@@ -69,12 +69,15 @@ describe("memory step queue", () => {
       },
       { advanceTime: true, redeliverEveryStep: true },
     );
-    expect(seen.toSorted()).toEqual([
-      [1, 0],
-      [1, 1],
-      [2, 0],
-      [2, 1],
-    ]);
+    expect(seen).toHaveLength(4);
+    expect(seen).toEqual(
+      expect.arrayContaining([
+        [1, 0],
+        [1, 1],
+        [2, 0],
+        [2, 1],
+      ]),
+    );
   });
 
   test("a redelivered step counts a lost worker and aborts the delivery it replaces", async () => {

@@ -1,0 +1,43 @@
+// A worker process for tests. Holds every step it gets until it is told to stop; one line of JSON per delivery.
+import { createStepWorker } from "../../src/bullmq/step-worker.ts";
+import { connect } from "../../src/redis/connection.ts";
+
+const [url = "", prefix = "", graceMs = "1000"] = process.argv.slice(2);
+
+function say(line: Record<string, unknown>): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+const log = (level: string) => (fields: Record<string, unknown>, message: string) =>
+  say({ log: level, message, ...fields });
+const logger = { debug: () => undefined, info: log("info"), warn: log("warn"), error: log("error") };
+const clock = {
+  now: (): number => Date.now(),
+  sleep: (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms)),
+};
+
+const worker = createStepWorker({
+  connect: () => connect(url, { role: "worker" }).client,
+  prefix,
+  clock,
+  logger,
+  queues: ["runs", "model", "tools"],
+  concurrency: 5,
+  graceMs: Number(graceMs),
+  process({ step, lostWorkers, deliveries, signal }) {
+    say({ delivery: step.runId, lostWorkers, deliveries });
+    signal.addEventListener("abort", () => say({ aborted: step.runId }));
+    return new Promise(() => undefined);
+  },
+  processStart: async () => ({ type: "done" }),
+});
+
+process.on("SIGTERM", () => {
+  void worker.stop().then(() => {
+    say({ stopped: true });
+    process.stdin.pause(); // from here the process ends by itself, or something was left open
+  });
+});
+process.stdin.resume();
+await worker.start();
+say({ ready: true });
