@@ -60,15 +60,13 @@ function notStarted(error: unknown): PermanentError {
   return new PermanentError(`it could not be started (${codeOf(error)})`);
 }
 
-/** Waits for the last output. Children left behind get a moment, then they are killed; one that left the group is not waited for. */
+/** Waits for the last output, and ends what was left behind. Who left the group keeps running, but is not waited for. */
 async function drain(child: Child, closed: Promise<void>): Promise<void> {
-  const kill = setTimeout(() => killGroup(child, "SIGKILL"), drainMs);
   const drop = setTimeout(() => {
     child.stdout.destroy();
     child.stderr.destroy();
-  }, 2 * drainMs);
+  }, drainMs);
   await closed;
-  clearTimeout(kill);
   clearTimeout(drop);
   killGroup(child, "SIGKILL");
 }
