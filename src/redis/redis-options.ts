@@ -38,7 +38,10 @@ export function makeClient(target: RedisTarget, role: ConnectionRole, name?: str
 
 /** A client that never connects, only to have its options parsed by the library. */
 function toClient(target: RedisTarget): Redis {
-  if (isInstance(target)) return target;
+  if (isInstance(target)) {
+    if (!target.isCluster) return target;
+    throw new DroverError("unsupported", "A cluster client cannot be used. Pass a URL, options or an ioredis Redis.");
+  }
   if (typeof target === "object") {
     return new Redis({ ...target, lazyConnect: true, replyMapping: "legacy" });
   }
