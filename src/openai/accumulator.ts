@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Content, ContentPart, Extra } from "../core/message.ts";
+import type { ModelReply } from "../core/reply.ts";
 import type { Usage } from "../core/run.ts";
-import type { ModelReply } from "../ports.ts";
 import { addCallDelta, type CallSlot } from "./call-slots.ts";
 import { readUsage } from "./usage.ts";
 

@@ -1,5 +1,6 @@
+import type { ModelReply } from "../core/reply.ts";
 import { toLegalNames } from "../core/reply-names.ts";
-import type { ModelReply, ModelRequest } from "../ports.ts";
+import type { ModelRequest } from "../ports.ts";
 import type { Accumulated } from "./accumulator.ts";
 
 /**

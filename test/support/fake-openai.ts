@@ -149,7 +149,7 @@ async function sendHttp(response: ServerResponse, answer: FakeHttp): Promise<voi
   response.writeHead(status, { "content-type": isJson ? "application/json" : "text/plain", ...headers });
   const writes = pieces ?? [typeof body === "string" ? body : JSON.stringify(body ?? {})];
   await writeAll(response, writes, 0);
-  finish(response, end);
+  await finish(response, end);
 }
 
 async function sendReply(response: ServerResponse, body: FakeBody, reply: FakeReply): Promise<void> {
@@ -160,13 +160,14 @@ async function sendReply(response: ServerResponse, body: FakeBody, reply: FakeRe
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.flushHeaders();
     await writeAll(response, toEvents(body, reply), reply.chunkDelayMs ?? 0);
-    finish(response, end === "cut" ? "done" : end);
+    await finish(response, end === "cut" ? "done" : end);
     return;
   }
   const text = JSON.stringify(toCompletion(body, reply));
   response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
-  response.write(end === "done" ? text : text.slice(0, text.length / 2));
-  finish(response, end === "cut" ? "reset" : end);
+  await writeAll(response, [end === "done" ? text : text.slice(0, text.length / 2)], 0);
+  if (end === "cut") response.socket?.destroy();
+  else await finish(response, end);
 }
 
 /** Writes each piece in a segment of its own, so that a client sees them one by one. */
@@ -183,10 +184,17 @@ async function writeAll(
   }
 }
 
-function finish(response: ServerResponse, end: "done" | "hold" | "reset"): void {
+/** A reset throws away what the client has not read yet: it comes a little after the last piece. */
+const beforeResetMs = 30;
+
+async function finish(response: ServerResponse, end: "done" | "hold" | "reset"): Promise<void> {
   if (response.destroyed || end === "hold") return;
-  if (end === "reset") response.socket?.resetAndDestroy();
-  else response.end();
+  if (end === "done") {
+    response.end();
+    return;
+  }
+  await sleep(beforeResetMs);
+  response.socket?.resetAndDestroy();
 }
 
 const defaultUsage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
