@@ -20,3 +20,9 @@ export type { OpenCallView, RunHandle, RunResult, RunView } from "./engine/run-h
 export { type OpenAIOptions, openai } from "./openai/openai.ts";
 export type { Logger, ModelSpec } from "./ports.ts";
 export { defineTool, type Tool, type ToolContext, type ToolOptions } from "./tools/define-tool.ts";
+export { calculator } from "./tools/stock/calculator.ts";
+export { currentTime } from "./tools/stock/current-time.ts";
+export { type HttpFetchOptions, httpFetch } from "./tools/stock/http-fetch.ts";
+export { type ReadFileOptions, readFile } from "./tools/stock/read-file.ts";
+export { type RunCommandOptions, runCommand } from "./tools/stock/run-command.ts";
+export { type WriteFileOptions, writeFile } from "./tools/stock/write-file.ts";

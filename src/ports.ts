@@ -1,12 +1,12 @@
 import type { AgentDefinition, Limits, RetryPolicy, ToolSpec } from "./core/agent.ts";
 import type { CallPlan, FeedEntry } from "./core/event.ts";
-import type { Content, Extra, Json, Message, ToolCall, ToolMessage } from "./core/message.ts";
+import type { Content, Message, ToolCall, ToolMessage } from "./core/message.ts";
 import type { Step } from "./core/owed.ts";
+import type { ModelReply } from "./core/reply.ts";
 import type { Run, RunStatus, RunTrace, Usage } from "./core/run.ts";
 import type { Change } from "./core/transition.ts";
 
-// Every interface the engine sees the world through. No code here.
-// Ports reject only for bugs and for an unreachable backend (`DroverError` "queue_unavailable"); expected failure of a
+// Every interface the engine sees the world through; no code. Ports reject only for bugs and for an unreachable backend (`DroverError` "queue_unavailable"); expected failure of a
 // model or a tool is data.
 
 /** Time as Redis tells it, in epoch ms. Local clock steps do not move it. */
@@ -147,15 +147,6 @@ export type ModelRequest = {
   onText: (text: string) => void;
 };
 
-/** What a model said, as it said it: ids may be missing, names wrong, arguments no JSON. `core/reply` makes sense of it. */
-export type ModelReply = {
-  content: Content | null;
-  toolCalls: { id?: string | undefined; name: string; arguments: string; extra?: Extra | undefined }[];
-  refusal?: string | undefined;
-  /** Unknown fields of the assistant message, sent back as they came (reasoning_content and others). */
-  extra?: Extra | undefined;
-};
-
 /**
  * Classes of model trouble (features H12):
  * - `transient`: network, 429, 5xx, timeout, a cut stream, an empty answer: another attempt is owed;
@@ -176,7 +167,6 @@ export type ModelOutcome = (
   | { type: "failure"; failure: ModelFailure }
 ) & {
   usage: Usage;
-  /** False when the provider told no usage and it was estimated from text, or nothing was spent. */
   model?: string | undefined;
   responseId?: string | undefined;
   timeToFirstChunkMs?: number | undefined;
@@ -309,5 +299,3 @@ export interface Telemetry {
   /** Emits the root with the stored id and the true start. */
   recordEnd(run: Run): void;
 }
-
-export type { Json };

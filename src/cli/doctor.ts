@@ -65,11 +65,33 @@ async function examineMemory(connection: RedisConnection): Promise<Diagnosis> {
   return { check: "memory", state: full ? "warning" : "ok", detail };
 }
 
-/** Depths of the queues, those that tools named included, and whether anybody serves them. */
+/** Depths of the queues, those that tools named included, and whether there is a worker for what waits in them. */
 async function examineQueues(connection: RedisConnection, prefix: string): Promise<Diagnosis[]> {
   const { queuePrefix } = createKeys(prefix);
   const names = await listQueues(connection, queuePrefix);
-  return Promise.all(names.map((name) => examineQueue(connection, queuePrefix, name)));
+  const depths = await Promise.all(names.map((name) => readDepth(connection, queuePrefix, name)));
+  const queues = depths.map(
+    ({ name, waiting, active, delayed }): Diagnosis => ({
+      check: `queue ${name}`,
+      state: "ok",
+      detail: `${waiting} waiting, ${active} active, ${delayed} delayed`,
+    }),
+  );
+  const waiting = depths.reduce((sum, depth) => sum + depth.waiting, 0);
+  return [...queues, await examineWorkers(connection, waiting)];
+}
+
+/** A worker process keeps one connection of this name. */
+const workerName = "drover-worker";
+
+async function examineWorkers(connection: RedisConnection, waiting: number): Promise<Diagnosis> {
+  const check = "workers";
+  const list = await connection.use((client) => client.client("LIST")).catch(() => undefined);
+  if (typeof list !== "string") return { check, state: "ok", detail: "this host does not tell who is connected" };
+  const workers = list.split("\n").filter((line) => line.split(" ").includes(`name=${workerName}`)).length;
+  const detail = `${count(workers, "process", "processes")} connected`;
+  if (workers > 0 || waiting === 0) return { check, state: "ok", detail };
+  return { check, state: "warning", detail: `${detail} and ${count(waiting, "step")} waiting: start a worker` };
 }
 
 async function listQueues(connection: RedisConnection, queuePrefix: string): Promise<string[]> {
@@ -84,20 +106,16 @@ async function listQueues(connection: RedisConnection, queuePrefix: string): Pro
   return [...names];
 }
 
-async function examineQueue(connection: RedisConnection, prefix: string, name: string): Promise<Diagnosis> {
+type Depth = { name: string; waiting: number; active: number; delayed: number };
+
+async function readDepth(connection: RedisConnection, prefix: string, name: string): Promise<Depth> {
   const queue = new Queue(name, { connection: connection.client, prefix, skipMetasUpdate: true });
   queue.on("error", () => {
     // The command that meets it tells.
   });
   try {
-    const counts = await queue.getJobCounts("wait", "prioritized", "active", "delayed");
-    const waiting = (counts.wait ?? 0) + (counts.prioritized ?? 0);
-    const workers = await queue.getWorkersCount().catch(() => undefined);
-    const depth = `${waiting} waiting, ${counts.active ?? 0} active, ${counts.delayed ?? 0} delayed`;
-    const served = workers === undefined ? "" : `, ${count(workers, "worker")}`;
-    const idle = waiting > 0 && workers === 0;
-    const detail = `${depth}${served}${idle ? ": nobody takes its steps, start a worker that serves it" : ""}`;
-    return { check: `queue ${name}`, state: idle ? "warning" : "ok", detail };
+    const { wait = 0, prioritized = 0, active = 0, delayed = 0 } = await queue.getJobCounts();
+    return { name, waiting: wait + prioritized, active, delayed };
   } finally {
     await queue.close();
   }

@@ -6,13 +6,13 @@ import { resolveToolName } from "./reply-names.ts";
 import { answerTextOf } from "./reply-text.ts";
 
 /** What a model said, as it said it: ids may be missing, names wrong, arguments no JSON. */
-export type RawReply = {
+export type ModelReply = {
   content: Content | null;
-  toolCalls: RawCall[];
+  toolCalls: ModelCall[];
   refusal?: string | undefined;
   extra?: Extra | undefined;
 };
-export type RawCall = { id?: string | undefined; name: string; arguments: string; extra?: Extra | undefined };
+export type ModelCall = { id?: string | undefined; name: string; arguments: string; extra?: Extra | undefined };
 
 /**
  * - `turn`: the turn that this reply answers, from 1;
@@ -21,7 +21,7 @@ export type RawCall = { id?: string | undefined; name: string; arguments: string
  * - `seed`: made into ids where the provider gave none; the run's id will do.
  */
 export type ReplyContext = {
-  reply: RawReply;
+  reply: ModelReply;
   finishReason: string;
   turn: number;
   offered: readonly string[];
@@ -95,7 +95,7 @@ function failed(kind: "transient" | "permanent", code: string, message: string):
   return { type: "failed", class: kind, code, message };
 }
 
-function readCalls(rawCalls: readonly RawCall[], context: ReplyContext): InterpretedCall[] {
+function readCalls(rawCalls: readonly ModelCall[], context: ReplyContext): InterpretedCall[] {
   const { turn, offered, usedIds, seed } = context;
   const used = new Set(usedIds);
   // Ids of the provider go first, so that a made one never takes the place of one that comes later in the list.

@@ -110,11 +110,11 @@ export type CallBase = {
  */
 export type OpenCall = CallBase &
   (
-    | { state: "approval"; expiresAt?: number | undefined }
+    | { state: "approval"; askedAt: number; expiresAt?: number | undefined }
     | { state: "ready"; notBefore?: number | undefined; hold?: Hold | undefined }
     | { state: "started"; startToken: string; timeoutAt: number }
     | { state: "lost"; startToken: string; timeoutAt: number }
-    | { state: "asking" }
+    | { state: "asking"; askedAt: number }
     | { state: "settled" }
   );
 

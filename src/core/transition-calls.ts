@@ -37,7 +37,7 @@ export function openCalls(draft: Draft, planned: PlannedCall[]): void {
     };
     if (plan.type !== "ask") return { ...base, state: "ready" };
     const expiresAt = plan.approvalExpiresMs === undefined ? undefined : meta.at + plan.approvalExpiresMs;
-    return { ...base, state: "approval", ...(expiresAt === undefined ? {} : { expiresAt }) };
+    return { ...base, state: "approval", askedAt: meta.at, ...(expiresAt === undefined ? {} : { expiresAt }) };
   });
   planned.forEach(({ plan }, index) => {
     const call = run.calls[index] as OpenCall;
@@ -131,7 +131,13 @@ function unknown(draft: Draft, call: OpenCall, message: string): void {
   if (call.onUnknown === "ask") {
     const { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs, queue, attempt } = call;
     const base = { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs, attempt };
-    replaceCall(draft, { ...base, ...(queue ? { queue } : {}), owedAt: draft.run.revision, state: "asking" });
+    replaceCall(draft, {
+      ...base,
+      ...(queue ? { queue } : {}),
+      owedAt: draft.run.revision,
+      state: "asking",
+      askedAt: draft.meta.at,
+    });
     log(draft, { type: "approval_asked", ...named(call), why: "unknown_outcome" });
     return;
   }

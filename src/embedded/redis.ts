@@ -112,6 +112,7 @@ async function start(dir: string, program: string): Promise<EmbeddedRedis> {
   const state: State = { socketPath, serverPid, ownerPid: process.pid };
   writeState(dir, state);
   const stop = once(async () => {
+    child.ref(); // or a process with nothing else to do would end before the server has
     child.stdin?.end();
     await exited;
     clean(dir, state);

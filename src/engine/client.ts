@@ -1,4 +1,5 @@
 import type { Limits } from "../core/agent.ts";
+import type { Change } from "../core/change.ts";
 import { DroverError } from "../core/errors.ts";
 import type { FeedEntry, RunEvent } from "../core/event.ts";
 import { type InputMessage, toInputMessages } from "../core/message.ts";
@@ -120,11 +121,28 @@ export function createClient(deps: ClientDeps): Client {
       if (!run) throw unknownRun(runId);
       if (change) {
         await signals.announce(runId);
+        recordDecision(telemetry, change, event);
         recordEnd(deps, change.previous, change.run);
       }
       return { run, applied: change !== null };
     },
   };
+}
+
+/** Emits the span of a wait for a person, now that it has ended. */
+function recordDecision(telemetry: Telemetry, { previous, run }: Change, event: RunEvent): void {
+  if (event.type !== "approved" && event.type !== "denied") return;
+  const call = previous.calls.find((other) => other.callId === event.callId);
+  if (!call || !("askedAt" in call)) return;
+  const { callId, tool, askedAt } = call;
+  telemetry.recordApproval(run, {
+    callId,
+    tool,
+    askedAt,
+    decidedAt: run.updatedAt,
+    decision: event.type,
+    by: event.by,
+  });
 }
 
 export function unknownRun(runId: string): DroverError {

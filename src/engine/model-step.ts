@@ -48,6 +48,7 @@ export async function performModel(
   else {
     deps.telemetry.recordStep({
       kind: "model",
+      owedAt: step.owedAt,
       run: result.change.run,
       turn: run.turns + 1,
       attempt: run.model?.attempt ?? 1,
@@ -79,18 +80,21 @@ async function callModel(deps: RunStepDeps, run: Run, agent: AgentCode, attempt:
   const live = createLiveText({ ...deps, runId: run.runId, place: { turn, attempt: attemptNumber, execution } });
   const stopTimer = abortAtDeadline(deps, run, context.active);
   try {
-    return await deps.telemetry.withStep(run, { kind: "model", turn, attempt: attemptNumber }, () =>
-      agent.model.call({
-        runId: run.runId,
-        turn,
-        attempt: attemptNumber,
-        instructions: agent.definition.instructions,
-        messages,
-        tools: agent.definition.tools,
-        request: agent.definition.request,
-        signal: context.active.signal,
-        onText: live.push,
-      }),
+    return await deps.telemetry.withStep(
+      run,
+      { kind: "model", turn, attempt: attemptNumber, owedAt: context.step.owedAt },
+      () =>
+        agent.model.call({
+          runId: run.runId,
+          turn,
+          attempt: attemptNumber,
+          instructions: agent.definition.instructions,
+          messages,
+          tools: agent.definition.tools,
+          request: agent.definition.request,
+          signal: context.active.signal,
+          onText: live.push,
+        }),
     );
   } finally {
     stopTimer();

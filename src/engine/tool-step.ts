@@ -77,12 +77,13 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   const answeredAt = deps.clock.now();
   const aborted = context.active.aborted();
   // An aborted tool's outcome stays open: a repeatable one runs again elsewhere, another is given up after its timeout.
-  if (aborted && outcome.type !== "ok") return afterAbort(deps, run, aborted);
+  if (aborted && (outcome.type === "retry" || outcome.type === "unknown")) return afterAbort(deps, run, aborted);
   const event = toEvent(deps, agent, execution, outcome);
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
   if (result.change) {
     deps.telemetry.recordStep({
       kind: "tool",
+      owedAt: context.step.owedAt,
       run: result.change.run,
       turn: open.turn,
       attempt: open.attempt,
@@ -107,19 +108,22 @@ async function execute(deps: RunStepDeps, agent: AgentCode, execution: Execution
   const logger = withFields(deps.logger, { runId, turn, callId, traceId: run.trace.traceId });
   const stopTimer = abortAtDeadline(deps, run, context.active);
   try {
-    return await deps.telemetry.withStep(run, { kind: "tool", turn, attempt, callId }, () =>
-      agent.tools.execute({
-        runId,
-        call,
-        turn,
-        attempt,
-        idempotencyKey: `${runId}:${callId}`,
-        session: run.session,
-        metadata: run.metadata,
-        signal: context.active.signal,
-        logger,
-        onProgress: (text) => logger.info({ progress: text }, "tool progress"),
-      }),
+    return await deps.telemetry.withStep(
+      run,
+      { kind: "tool", turn, attempt, callId, owedAt: context.step.owedAt },
+      () =>
+        agent.tools.execute({
+          runId,
+          call,
+          turn,
+          attempt,
+          idempotencyKey: `${runId}:${callId}`,
+          session: run.session,
+          metadata: run.metadata,
+          signal: context.active.signal,
+          logger,
+          onProgress: (text) => logger.info({ progress: text }, "tool progress"),
+        }),
     );
   } finally {
     stopTimer();

@@ -82,11 +82,11 @@ const callBase = {
 };
 const started = { ...callBase, startToken: z.string(), timeoutAt: time };
 const callSchema = z.discriminatedUnion("state", [
-  z.looseObject({ ...callBase, state: z.literal("approval"), expiresAt: time.optional() }),
+  z.looseObject({ ...callBase, state: z.literal("approval"), askedAt: time, expiresAt: time.optional() }),
   z.looseObject({ ...callBase, state: z.literal("ready"), notBefore: time.optional(), hold: holdSchema.optional() }),
   z.looseObject({ ...started, state: z.literal("started") }),
   z.looseObject({ ...started, state: z.literal("lost") }),
-  z.looseObject({ ...callBase, state: z.literal("asking") }),
+  z.looseObject({ ...callBase, state: z.literal("asking"), askedAt: time }),
   z.looseObject({ ...callBase, state: z.literal("settled") }),
 ]);
 

@@ -16,7 +16,9 @@
  * Returns {1}: committed. {2}: this very commit had been made before. {0, field, value, ...}: the head as it is, with
  * nothing after the 0 if there is no run. {-1, what}: the record is damaged; nothing was written.
  *
- * Reads come first and the head is written last, so that an error leaves the run as it was.
+ * Reads come first and the head is written last, so that an error leaves the run as it was. The first write changes
+ * nothing: it is there because a Redis whose memory is full refuses the script at its first write or not at all, and
+ * not every command that might come first is refused.
  */
 export const commitScript = `
 local stored = redis.call('HMGET', KEYS[1], 'rev', 'tok')
@@ -59,8 +61,13 @@ for _, item in ipairs(appended) do
   end
 end
 
+redis.call('HSET', KEYS[1], 'rev', ARGV[1])
 if fresh then redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]) end
-for _, item in ipairs(entries) do redis.call('XADD', KEYS[4], item[1] .. '-0', 'e', item[2]) end
+for _, item in ipairs(entries) do
+  local added = redis.pcall('XADD', KEYS[4], item[1] .. '-0', 'e', item[2])
+  if added.err and string.find(added.err, 'equal or smaller', 1, true) then return {-1, 'feed'} end
+  if added.err then return added end
+end
 for _, item in ipairs(indexes) do
   if item[2] == 'add' then redis.call('ZADD', KEYS[tonumber(item[1])], 0, item[3])
   else redis.call('ZREM', KEYS[tonumber(item[1])], item[3]) end

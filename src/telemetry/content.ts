@@ -1,5 +1,5 @@
 import { type Content, type ContentPart, type Message, textOf } from "../core/message.ts";
-import type { ModelReply } from "../ports.ts";
+import type { ModelReply } from "../core/reply.ts";
 
 // Message content in the shapes of the GenAI conventions: `{ role, parts }`. Recorded only when asked for.
 

@@ -85,11 +85,9 @@ function toolFinished(event: Extract<RunFeedEvent, { type: "tool_finished" }>, m
 }
 
 function runEnded(event: Extract<RunFeedEvent, { type: "run_ended" }>, mark: Output["mark"]): string {
-  const why = event.error
-    ? `: ${toOneLine(event.error.message, 500)}`
-    : event.by
-      ? ` by ${toOneLine(event.by, 80)}`
-      : "";
-  const reason = event.stopReason === "answered" || event.stopReason === event.status ? "" : ` (${event.stopReason})`;
-  return mark(event.status === "completed" ? "green" : "red", `${event.status}${reason}${why}`);
+  const by = event.by ? ` by ${toOneLine(event.by, 80)}` : "";
+  const why = event.error ? `: ${toOneLine(event.error.message, 500)}` : "";
+  const told = event.stopReason === "answered" || event.stopReason === event.status;
+  const reason = told ? "" : ` (${event.stopReason})`;
+  return mark(event.status === "completed" ? "green" : "red", `${event.status}${reason}${by}${why}`);
 }

@@ -42,7 +42,7 @@ export function indent(text: string, by: string): string {
     .join("\n");
 }
 
-/** `1 call`, `2 calls`. */
-export function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+/** `1 call`, `2 calls`; `many` where the plural is not made by an s. */
+export function count(number: number, one: string, many: string = `${one}s`): string {
+  return `${number} ${number === 1 ? one : many}`;
 }
