@@ -17,6 +17,7 @@ import {
   toolResult,
   user,
 } from "../contract/run-fixtures.ts";
+import { startLossyRelay } from "../support/lossy-relay.ts";
 import { startTestRedis, testPrefix } from "../support/redis.ts";
 import { type StoreSetup, setUpStore } from "./setup.ts";
 
@@ -61,6 +62,27 @@ describe("the commit script", () => {
       messages: [user("hello"), toolResult("call-1-1", "one"), user("more")],
     });
     expect(await store.readFeed("run-a", 0, 10)).toHaveLength(2);
+  });
+
+  test("commits once when the connection breaks before the reply, every time", async () => {
+    const relay = await startLossyRelay(inject("redisUrl"));
+    const lossy = setUpStore(relay.url);
+    let run = await created(lossy.store);
+    for (let round = 0; round < 20; round += 1) {
+      const next = change(run, {}, { append: [message(`m${round}`)], entries: [inputReceived(run.eventSeq + 1)] });
+      relay.loseReplyTo(next.run.token);
+      run = await committed(lossy.store, next);
+    }
+    expect(relay.lost()).toBe(20);
+    const texts = ["hello", ...Array.from({ length: 20 }, (_, round) => `m${round}`)];
+    expect(await lossy.store.loadWithMessages("run-a")).toEqual({ run, messages: texts.map(user) });
+    expect(await lossy.store.readFeed("run-a", 0, 100)).toHaveLength(21);
+    const fresh = newRun({ runId: "run-b" });
+    relay.loseReplyTo(fresh.token);
+    expect(await lossy.store.create(fresh, [user("hello")], [runCreated(fresh)])).toEqual({ created: true });
+    expect(relay.lost()).toBe(21);
+    await lossy.close();
+    await relay.close();
   });
 
   test("a commit whose reply was lost, overtaken by another, is a conflict with that one", async () => {
@@ -330,6 +352,15 @@ describe("a record that is damaged", () => {
     expect(await store.load("run-a")).toEqual(run);
     await cli("LSET", keys.run("run-a").messages, "0", "no-token");
     await expect(store.readMessages("run-a", 0, 1)).rejects.toMatchObject(damaged);
+  });
+
+  test("a feed that is ahead of its head is told, and the commit leaves everything as it was", async () => {
+    const { store, keys, cli } = setup;
+    const run = await created(store);
+    await cli("XADD", keys.run("run-a").feed, "2-0", "e", "{}");
+    const next = change(run, { turns: 5 }, { append: [message("c")], entries: [inputReceived(2)] });
+    await expect(store.commit(next)).rejects.toMatchObject(damaged);
+    expect(await store.loadWithMessages("run-a")).toEqual({ run, messages: [user("hello")] });
   });
 
   test("what is left of a record that lost its head does not hold its id", async () => {
