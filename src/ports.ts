@@ -245,8 +245,12 @@ export interface Logger {
 /** What a span of a step tells. Emitted once, after the step's outcome was committed by this worker. */
 export type StepSpan = {
   run: Run;
+  turn: number;
+  attempt: number;
   /** The revision that made the step owed: tells attempt 1 after a retry of the run from attempt 1 before it. */
-  owedAt?: number | undefined;
+  owedAt: number;
+  /** Set when the attempt failed. */
+  errorType?: string | undefined;
   startedAt: number;
   endedAt: number;
   queueWaitMs: number;
@@ -256,25 +260,18 @@ export type StepSpan = {
 } & (
   | {
       kind: "model";
-      turn: number;
-      attempt: number;
       execution: string;
       definition: AgentDefinition;
       server?: { address: string; port: number } | undefined;
       outcome: ModelOutcome;
       request: { messages: Message[]; instructions: string };
-      /** Set when the attempt failed. */
-      errorType?: string | undefined;
     }
   | {
       kind: "tool";
-      turn: number;
-      attempt: number;
       call: ToolCall;
       effect: string;
       description?: string | undefined;
       result?: Content | undefined;
-      errorType?: string | undefined;
     }
 );
 
@@ -287,7 +284,7 @@ export interface Telemetry {
   /** Runs `fn` with the step's span as the active context, so that spans of user code hang under it. */
   withStep<T>(
     run: Run,
-    step: { kind: "model" | "tool"; turn: number; attempt: number; callId?: string; owedAt?: number | undefined },
+    step: { kind: "model" | "tool"; turn: number; attempt: number; callId?: string; owedAt: number },
     fn: () => Promise<T>,
   ): Promise<T>;
   recordStep(span: StepSpan): void;

@@ -4,6 +4,7 @@ import { parseArguments } from "./reply-arguments.ts";
 import { makeToolCallId } from "./reply-ids.ts";
 import { resolveToolName } from "./reply-names.ts";
 import { answerTextOf } from "./reply-text.ts";
+import { findTextCalls } from "./reply-text-calls.ts";
 
 /** What a model said, as it said it: ids may be missing, names wrong, arguments no JSON. */
 export type ModelReply = {
@@ -18,7 +19,9 @@ export type ModelCall = { id?: string | undefined; name: string; arguments: stri
  * - `turn`: the turn that this reply answers, from 1;
  * - `offered`: names of the tools that were offered;
  * - `usedIds`: provider ids of the run's earlier calls, see `usedToolCallIds`;
- * - `seed`: made into ids where the provider gave none; the run's id will do.
+ * - `seed`: made into ids where the provider gave none; the run's id will do;
+ * - `fits`: whether a tool would take these arguments. A call that is merely written into the text counts only if it
+ *   does; without it any object fits.
  */
 export type ReplyContext = {
   reply: ModelReply;
@@ -27,6 +30,7 @@ export type ReplyContext = {
   offered: readonly string[];
   usedIds: ReadonlySet<string>;
   seed: string;
+  fits?: ((call: { name: string; arguments: string }) => boolean) | undefined;
 };
 
 /** A call as it will be recorded; `problem` is what the model is told instead of a result. */
@@ -51,10 +55,11 @@ export type InterpretedReply =
 
 /** Makes sense of a model's reply. Never throws, whatever a server sent. */
 export function interpretReply(context: ReplyContext): InterpretedReply {
-  const { reply, finishReason } = context;
+  const { finishReason } = context;
   const failure = failedFinish(finishReason);
   if (failure) return failure;
-  const rawCalls = reply.toolCalls.filter((call) => call.name.trim() !== "" || call.arguments.trim() !== "");
+  const reply = withTextCalls(context);
+  const rawCalls = reply.toolCalls;
   if (rawCalls.length === 0) {
     if (finishReason === "tool_calls" && !reply.refusal) {
       return failed("transient", "missing_tool_call", "The model said that it calls a tool, but named none.");
@@ -70,6 +75,18 @@ export function interpretReply(context: ReplyContext): InterpretedReply {
     ...(reply.refusal ? { refusal: reply.refusal } : {}),
     ...(reply.extra ? { extra: reply.extra } : {}),
   };
+}
+
+/** The reply without empty entries among its calls; where there are none, those written into its text take their place. */
+function withTextCalls({ reply, offered, fits }: ReplyContext): RawReply {
+  const toolCalls = reply.toolCalls.filter((call) => call.name.trim() !== "" || call.arguments.trim() !== "");
+  if (toolCalls.length > 0 || offered.length === 0) return { ...reply, toolCalls };
+  const written = findTextCalls(reply.content, (call) => {
+    const name = resolveToolName(call.name, offered);
+    const parsed = parseArguments(call.arguments);
+    return name !== undefined && parsed.ok && (fits?.({ name, arguments: parsed.text }) ?? true);
+  });
+  return written ? { ...reply, content: written.content, toolCalls: written.calls } : { ...reply, toolCalls };
 }
 
 /** Reasons after which nothing of an attempt may be used. Others neither make nor unmake an answer. */

@@ -11,7 +11,7 @@ export type StepName = {
   turn: number;
   attempt: number;
   callId?: string | undefined;
-  owedAt?: number | undefined;
+  owedAt: number;
 };
 
 /** The first 8 bytes of the SHA-256 of the parts, as 16 hex digits, never all zero (which means "no span"). */
@@ -22,7 +22,7 @@ export function deriveSpanId(...parts: (string | number)[]): string {
 
 export function stepSpanId(runId: string, step: StepName): string {
   const name = step.kind === "model" ? [step.turn] : [step.callId ?? step.turn];
-  return deriveSpanId(runId, step.kind, ...name, step.attempt, ...(step.owedAt === undefined ? [] : [step.owedAt]));
+  return deriveSpanId(runId, step.kind, ...name, step.attempt, step.owedAt);
 }
 
 /**

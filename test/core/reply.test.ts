@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Content } from "../../src/core/message.ts";
-import { interpretReply, type RawReply, type ReplyContext, usedToolCallIds } from "../../src/core/reply.ts";
+import { interpretReply, type ModelReply, type ReplyContext, usedToolCallIds } from "../../src/core/reply.ts";
 import { makeToolCallId } from "../../src/core/reply-ids.ts";
 import { answerTextOf } from "../../src/core/reply-text.ts";
 
-function read(reply: Partial<RawReply>, context: Partial<ReplyContext> = {}): ReturnType<typeof interpretReply> {
+function read(reply: Partial<ModelReply>, context: Partial<ReplyContext> = {}): ReturnType<typeof interpretReply> {
   return interpretReply({
     reply: { content: null, toolCalls: [], ...reply },
     finishReason: "stop",
@@ -19,7 +19,7 @@ function read(reply: Partial<RawReply>, context: Partial<ReplyContext> = {}): Re
 
 describe("attempts of which nothing is kept", () => {
   const call = { id: "c1", name: "add", arguments: "{}" };
-  test.each<[string, Partial<RawReply>, string, [string, string]]>([
+  test.each<[string, Partial<ModelReply>, string, [string, string]]>([
     ["empty", {}, "stop", ["transient", "empty_answer"]],
     ["empty text", { content: "" }, "stop", ["transient", "empty_answer"]],
     ["space", { content: " \n" }, "stop", ["transient", "empty_answer"]],

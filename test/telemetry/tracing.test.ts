@@ -258,7 +258,7 @@ describe("telemetry that breaks", () => {
       const run = play({ telemetry, spans: () => [] }, { telemetry, spans: () => [] }, { traceparent });
       expect(run.trace).toMatchObject({ traceId: traceparent.slice(3, 35), flags: 1 });
       let calls = 0;
-      const step = telemetry.withStep(run, { kind: "tool", turn: 1, attempt: 1, callId: "c" }, async () => {
+      const step = telemetry.withStep(run, { kind: "tool", turn: 1, attempt: 1, callId: "c", owedAt: 1 }, async () => {
         calls += 1;
         throw new Error("the tool's own");
       });
