@@ -78,7 +78,7 @@ export function interpretReply(context: ReplyContext): InterpretedReply {
 }
 
 /** The reply without empty entries among its calls; where there are none, those written into its text take their place. */
-function withTextCalls({ reply, offered, fits }: ReplyContext): RawReply {
+function withTextCalls({ reply, offered, fits }: ReplyContext): ModelReply {
   const toolCalls = reply.toolCalls.filter((call) => call.name.trim() !== "" || call.arguments.trim() !== "");
   if (toolCalls.length > 0 || offered.length === 0) return { ...reply, toolCalls };
   const written = findTextCalls(reply.content, (call) => {

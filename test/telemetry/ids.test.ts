@@ -15,7 +15,6 @@ describe("span ids of steps", () => {
       { kind: "model", turn: 1, attempt: 2, owedAt: 1 },
       { kind: "model", turn: 2, attempt: 1, owedAt: 1 },
       { kind: "model", turn: 1, attempt: 1, owedAt: 5 },
-      { kind: "model", turn: 1, attempt: 1 },
       { kind: "tool", turn: 1, attempt: 1, callId: "call-1-1", owedAt: 1 },
       { kind: "tool", turn: 1, attempt: 1, callId: "call-1-2", owedAt: 1 },
     ] as const;
