@@ -12,13 +12,8 @@ const taggedForm: Form = {
   open: /<tool_call>/,
   read: (text, at) => {
     const start = at + "<tool_call>".length;
-    const markup = /^\s*<function=/.test(text.slice(start))
-      ? markupForm.read(text, start + leadingSpace(text, start))
-      : undefined;
-    if (markup) {
-      const close = /^\s*<\/tool_call>/.exec(text.slice(markup.end));
-      return close ? { calls: markup.calls, end: markup.end + close[0].length } : undefined;
-    }
+    const inside = start + leadingSpace(text, start);
+    if (text.startsWith("<function=", inside)) return markupForm.read(text, inside);
     // The closing tag may also stand inside an argument: the first that makes sense is the end.
     for (const close of text.slice(start).matchAll(/<\/tool_call>/g)) {
       const inner = text.slice(start, start + close.index).trim();
@@ -29,11 +24,14 @@ const taggedForm: Form = {
   },
 };
 
-/** `<function=NAME>` with `<parameter=KEY>` blocks of raw text, or with JSON. It is no XML: nothing is escaped. */
+/**
+ * `<function=NAME>` with `<parameter=KEY>` blocks of raw text, or with JSON. It is no XML: nothing is escaped. Models
+ * forget either tag around it; its own end counts.
+ */
 const markupForm: Form = {
   open: /<function=/,
   read: (text, at) => {
-    const match = /^<function=([^>\s]+)>([\s\S]*?)<\/function>/.exec(text.slice(at));
+    const match = /^<function=([^>\s]+)>([\s\S]*?)<\/function>(?:\s*<\/tool_call>)?/.exec(text.slice(at));
     if (!match) return undefined;
     const [whole, name = "", inner = ""] = match;
     const values = [...inner.matchAll(/<parameter=([^>\s]+)>([\s\S]*?)<\/parameter>/g)].map(
@@ -52,13 +50,11 @@ function leadingSpace(text: string, at: number): number {
 const mistralForm: Form = {
   open: /\[TOOL_CALLS\]/,
   read: (text, at) => {
-    const rest = text.slice(at + "[TOOL_CALLS]".length);
-    const named = /^\s*([\w.:-]+)\s*(?:\[ARGS\])?\s*(?=\{)/.exec(rest);
-    const skipped = named ? named[0].length : leadingSpace(rest, 0);
-    const json = jsonPrefix(rest.slice(skipped));
-    if (json === undefined) return undefined;
-    const calls = named ? [{ name: named[1] ?? "", arguments: json }] : readJsonCalls(json);
-    return calls && { calls, end: at + "[TOOL_CALLS]".length + skipped + json.length };
+    const pattern = /^\[TOOL_CALLS\]\s*(?:([\w.:-]+)\s*(?:\[ARGS\])?\s*(?=\{))?/g;
+    const [[head = "", name] = []] = text.slice(at).matchAll(pattern);
+    const json = jsonPrefix(text.slice(at + head.length));
+    const calls = name === undefined || json === "" ? readJsonCalls(json) : [{ name, arguments: json }];
+    return calls && { calls, end: at + head.length + json.length };
   },
 };
 
@@ -69,30 +65,30 @@ const pythonTagForm: Form = {
     const start = at + "<|python_tag|>".length;
     const space = leadingSpace(text, start);
     const json = jsonPrefix(text.slice(start + space));
-    const calls = json === undefined ? undefined : readJsonCalls(json);
-    return calls && { calls, end: start + space + (json ?? "").length };
+    const calls = readJsonCalls(json);
+    return calls && { calls, end: start + space + json.length };
   },
 };
 
+type Tokens = { section: [string, string]; call: [string, string]; separator: string };
+
 /** Special tokens around each call: `begin NAME separator ARGUMENTS end`, all in one closed section. */
-function tokenForm(tokens: { section: [string, string]; call: [string, string]; separator: string }): Form {
-  const [open, close] = tokens.section.map(escape);
-  const [begin, end] = tokens.call.map(escape);
-  const one = new RegExp(
-    `^\\s*${begin}(?:function${escape(tokens.separator)})?(.*?)(?:${escape(tokens.separator)}|\\n)([\\s\\S]*?)${end}`,
+function tokenForm({ section: [open, close], call: [begin, end], separator }: Tokens): Form {
+  const sectionPattern = new RegExp(`^${escape(open)}([\\s\\S]*?)${escape(close)}`);
+  const callPattern = new RegExp(
+    `\\s*${escape(begin)}(?:function${escape(separator)})?(.*?)(?:${escape(separator)}|\\n)([\\s\\S]*?)${escape(end)}\\s*`,
+    "g",
   );
   return {
-    open: new RegExp(open ?? ""),
+    open: new RegExp(escape(open)),
     read: (text, at) => {
-      const section = new RegExp(`^${open}([\\s\\S]*?)${close}`).exec(text.slice(at));
-      let rest = section?.[1] ?? "";
-      const calls: WrittenCall[] = [];
-      for (let match = one.exec(rest); match; match = one.exec(rest)) {
-        calls.push({ name: (match[1] ?? "").trim(), arguments: (match[2] ?? "").trim() });
-        rest = rest.slice(match[0].length);
-      }
-      const isWhole = section && calls.length > 0 && rest.trim() === "";
-      return isWhole ? { calls, end: at + section[0].length } : undefined;
+      const [whole = "", inner = ""] = sectionPattern.exec(text.slice(at)) ?? [];
+      const calls = [...inner.matchAll(callPattern)].map(([, name = "", args = ""]) => ({
+        name: name.trim(),
+        arguments: args.trim(),
+      }));
+      const isWhole = calls.length > 0 && inner.replace(callPattern, "") === "";
+      return isWhole ? { calls, end: at + whole.length } : undefined;
     },
   };
 }
@@ -149,14 +145,14 @@ function toCall(value: unknown): WrittenCall | undefined {
   return { name: fields.name, arguments: typeof args === "string" ? args : JSON.stringify(args) };
 }
 
-/** The JSON object or list that a text begins with, by its brackets; undefined if it is not closed. */
-function jsonPrefix(text: string): string | undefined {
-  if (!/^[[{]/.test(text)) return undefined;
+/** The JSON object or list that a text begins with, by its brackets; empty if there is none or it is not closed. */
+function jsonPrefix(text: string): string {
+  if (!/^[[{]/.test(text)) return "";
   let depth = 0;
   for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
     if (token === "{" || token === "[") depth += 1;
     if (token === "}" || token === "]") depth -= 1;
     if (depth === 0) return text.slice(0, index + 1);
   }
-  return undefined;
+  return "";
 }
