@@ -3,7 +3,7 @@ import { z } from "zod";
 import { runIdSchema, type StartPayload, startPayloadSchema } from "../core/run.ts";
 
 /** Name of the only kind of job that the `runs` queue takes. */
-export const startJobName = "start";
+const startJobName = "start";
 /** UTF-8 bytes of a start job's data as JSON. */
 export const defaultMaxPayloadBytes = 1_048_576;
 

@@ -6,8 +6,8 @@ import type { StepAddress } from "../ports.ts";
 // How a step looks as a BullMQ job. Names and ids are pinned by tests: workers of several versions share them.
 
 export const runsQueue = "runs";
-export const modelQueue = "model";
-export const toolsQueue = "tools";
+const modelQueue = "model";
+const toolsQueue = "tools";
 
 /** Default of everything that takes a `prefix`. The braces keep all keys of one installation in one cluster slot. */
 export const defaultPrefix = "{drover}";
@@ -42,7 +42,7 @@ export const stepDataSchema: z.ZodType<StepAddress> = z.object({
  * The class of steps that were given no priority. Each step carries one: BullMQ would take a job without any before
  * all others. Lower numbers go first, equal ones in the order they came; a low class waits while a higher one has work.
  */
-export const defaultPriority = 1_000;
+const defaultPriority = 1_000;
 const highestNumber = 2_097_151;
 
 function toPriority(priority: number | undefined): number {

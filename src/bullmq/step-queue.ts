@@ -7,7 +7,7 @@ import { messageOf } from "./damping.ts";
 import { defaultPrefix, queueOf, queuePrefix, toJob, toJobId } from "./step-job.ts";
 
 /** Events kept per queue, about. They hold ids and markers only; nobody needs old ones. */
-export const maxEvents = 200;
+const maxEvents = 200;
 /** The longest wait that a worker's "again" may put on a step that is due; a later due time comes from a wrong clock. */
 export const maxAgainMs = 30_000;
 const repairsAtOnce = 100;
