@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { isAlive } from "../../src/embedded/probe.ts";
 import { startDrover } from "../cli/run-drover.ts";
+import { type FakeReply, startFakeOpenai, turnOf } from "../support/fake-openai.ts";
 
 let dir: string;
 
@@ -57,6 +58,34 @@ test.each([
   expect((await demo.ended).code).toBe(exitCode);
   await untilAllGone(pidsIn(demo.stdout()));
   await expect.poll(() => existsSync(join(dir, ".drover/redis.sock")), { timeout: 10_000 }).toBe(false);
+});
+
+test("with OPENAI_BASE_URL it works with that model and says so first", async () => {
+  const calculator = (expression: string) => ({ name: "calculator", arguments: { expression } });
+  const answers: FakeReply[] = [
+    { toolCalls: [calculator("3*412*8.5/100"), calculator("7*2*64")] },
+    { toolCalls: [calculator("105.06*1.72 + 896")] },
+    { toolCalls: [{ name: "write_file", arguments: { path: "trip.txt", content: "1076.70" } }] },
+    { text: "It costs 1076.70." },
+  ];
+  const server = await startFakeOpenai({ respond: ({ body }) => answers[turnOf(body) - 1] ?? { text: "What?" } });
+  const env = { OPENAI_BASE_URL: server.url, DROVER_MODEL: "local-model" };
+  const { code, stdout } = await startDrover(["demo"], { cwd: dir, env }).ended;
+  expect(stdout).toMatch(/^Model: local-model at 127\.0\.0\.1:\d+\.\n/);
+  expect(stdout).toContain("Effects: 4 (calculator 3, write_file 1), each exactly once");
+  expect(server.requests.every(({ body }) => body.model === "local-model")).toBe(true);
+  expect(code).toBe(0);
+  await server.stop();
+});
+
+test("a model that fails the run fails the demo, with the reason", async () => {
+  const server = await startFakeOpenai({ respond: () => ({ status: 401, body: { error: { message: "no" } } }) });
+  const env = { OPENAI_BASE_URL: server.url, OPENAI_API_KEY: "sk-wrong" };
+  const { code, stdout } = await startDrover(["demo"], { cwd: dir, env }).ended;
+  expect(stdout).toMatch(/^Wrong: the run is failed: .*refused the API key \(401\)/m);
+  expect(stdout).not.toContain("All was right");
+  expect(code).toBe(1);
+  await server.stop();
 });
 
 test("npm run demo prints nothing before the demo's first line when the packages are there", async () => {

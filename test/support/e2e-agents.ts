@@ -1,0 +1,74 @@
+// The agents of the end-to-end tests, as the command line's `worker` loads them. Their model is the test's fake server,
+// which thereby decides what happens.
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { type Agent, defineAgent } from "../../src/define-agent.ts";
+import { openai } from "../../src/openai/openai.ts";
+import { defineTool, type Tool, type ToolContext } from "../../src/tools/define-tool.ts";
+import { readE2eOptions } from "./e2e-options.ts";
+import { visitGate } from "./gate.ts";
+import { openLedger } from "./ledger.ts";
+
+const options = readE2eOptions();
+const ledger = openLedger(options.ledgerDir);
+const parameters = z.object({
+  note: z.string().describe("What it is about"),
+  hold: z.boolean().optional().describe("Wait for the test"),
+  bytes: z.int().optional().describe("Length of the result"),
+  takeMs: z.int().optional().describe("How long it takes"),
+});
+type Arguments = z.output<typeof parameters>;
+
+async function act(tool: string, { note, hold, bytes, takeMs }: Arguments, context: ToolContext): Promise<string> {
+  const { runId, callId, attempt, idempotencyKey: key, signal } = context;
+  ledger.begin({ tool, runId, callId, key, attempt });
+  if (takeMs !== undefined) await sleep(takeMs, undefined, { signal });
+  if (hold) return visitGate(options.gateUrl, { what: tool, runId, callId, attempt }, signal);
+  return bytes === undefined
+    ? `${tool}: ${note}`
+    : `${note} `.repeat(Math.ceil(bytes / (note.length + 1))).slice(0, bytes);
+}
+
+type Behaviour = Pick<Tool, "name"> & Partial<Pick<Tool, "effect" | "idempotent" | "approvalExpiresMs">>;
+
+function tool(behaviour: Behaviour, execute: (args: Arguments, context: ToolContext) => Promise<string>): Tool {
+  const { name } = behaviour;
+  const { toolTimeoutMs: timeoutMs } = options;
+  return defineTool({
+    description: `The tool ${name}. Example: {"note":"a"}`,
+    parameters,
+    ...behaviour,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    execute,
+  });
+}
+
+const plain = (behaviour: Behaviour): Tool => tool(behaviour, (args, context) => act(behaviour.name, args, context));
+const { approvalExpiresMs } = options;
+
+const tools: Tool[] = [
+  plain({ name: "look", effect: "read" }),
+  plain({ name: "post", effect: "write" }),
+  plain({ name: "pay", effect: "irreversible" }),
+  plain({ name: "offer", effect: "irreversible", ...(approvalExpiresMs ? { approvalExpiresMs } : {}) }),
+  tool({ name: "put", effect: "write", idempotent: true }, async (args, context) => {
+    const result = await act("put", args, context);
+    ledger.once(context.idempotencyKey);
+    return result;
+  }),
+  tool({ name: "die", effect: "read" }, async (args, context) => {
+    const result = await act("die", args, context);
+    process.kill(process.pid, "SIGKILL");
+    return result;
+  }),
+];
+
+export const agents: Agent[] = options.agents.map((name) =>
+  defineAgent({
+    name,
+    instructions: "Do as you are told.",
+    model: openai({ model: "fake", baseURL: options.baseURL, apiKey: "k", retry: { attempts: 4, delayMs: 100 } }),
+    tools,
+    limits: options.maxTurns === undefined ? {} : { maxTurns: options.maxTurns },
+  }),
+);

@@ -1,0 +1,32 @@
+import { z } from "zod";
+
+/** How a worker process of the end-to-end tests is to be; it travels in its environment, as JSON. */
+export const e2eVariable = "DROVER_E2E";
+
+const optionsSchema = z.object({
+  redisUrl: z.string(),
+  prefix: z.string(),
+  /** Of the fake model server. */
+  baseURL: z.string(),
+  gateUrl: z.string(),
+  ledgerDir: z.string(),
+  /** Every step that ended is delivered once more at once. */
+  redeliver: z.boolean().default(false),
+  /** Model steps of turns after the first ask the gate between reading the run and going on. */
+  holdLoads: z.boolean().default(false),
+  graceMs: z.int().optional(),
+  concurrency: z.int().optional(),
+  toolTimeoutMs: z.int().optional(),
+  approvalExpiresMs: z.int().optional(),
+  /** Names of the agents it knows; each has all tools. */
+  agents: z.array(z.string()).default(["e2e"]),
+  /** Limits of those agents. */
+  maxTurns: z.int().optional(),
+  logLevel: z.enum(["debug", "info", "warn", "error"]).default("warn"),
+});
+export type E2eOptions = z.input<typeof optionsSchema>;
+export type ParsedE2eOptions = z.output<typeof optionsSchema>;
+
+export function readE2eOptions(): ParsedE2eOptions {
+  return optionsSchema.parse(JSON.parse(process.env[e2eVariable] ?? "{}"));
+}

@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { onTestFailed, onTestFinished } from "vitest";
+import { type E2eOptions, e2eVariable } from "./e2e-options.ts";
+
+export type Exit = { code: number | null; signal: NodeJS.Signals | null /** Epoch ms. */; at: number };
+
+/** A worker in a process of its own. It ends with the test; its output is shown only if the test fails. */
+export type WorkerProcess = {
+  pid: number;
+  exit: Promise<Exit>;
+  exited(): boolean;
+  /** Its log lines so far. */
+  logLines(): string[];
+  /** Each sends a signal; epoch ms of that moment. */
+  kill9(): number;
+  stop(): number;
+  resume(): number;
+  terminate(): number;
+};
+
+const program = fileURLToPath(new URL("e2e-worker.ts", import.meta.url));
+const cli = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const agentsFile = fileURLToPath(new URL("e2e-agents.ts", import.meta.url));
+
+/** Starts a worker and resolves when it takes steps. Only inside a test. */
+export async function startWorkerProcess(options: E2eOptions): Promise<WorkerProcess> {
+  const child = launch([program], { [e2eVariable]: JSON.stringify(options) });
+  return ready(child, (line) => line.includes('"type":"ready"'));
+}
+
+/** Starts `drover worker` with the agents of the tests and resolves when it takes steps. Only inside a test. */
+export async function startCliWorker(options: E2eOptions): Promise<WorkerProcess> {
+  return ready(launchCliWorker(options), (line) => /^worker \d+ ready/.test(line));
+}
+
+/** Starts `drover worker` and does not wait for it. Only inside a test. */
+export function spawnCliWorker(options: E2eOptions): WorkerProcess {
+  return watch(launchCliWorker(options)).worker;
+}
+
+function launchCliWorker(options: E2eOptions): ChildProcess {
+  return launch([cli, "worker", agentsFile], {
+    [e2eVariable]: JSON.stringify(options),
+    REDIS_URL: options.redisUrl,
+    DROVER_PREFIX: options.prefix,
+    ...(options.graceMs === undefined ? {} : { DROVER_STOP_GRACE_MS: String(options.graceMs) }),
+  });
+}
+
+function launch(args: string[], env: Record<string, string>): ChildProcess {
+  const { PATH = "", HOME = "" } = process.env;
+  return spawn(process.execPath, args, { env: { PATH, HOME, ...env }, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+type Watched = { worker: WorkerProcess; output: Output };
+type Output = { text(): string; line(fits: (line: string) => boolean): Promise<string> };
+
+function watch(child: ChildProcess): Watched {
+  const startedAt = Date.now();
+  const output = collect(child);
+  const exit = new Promise<Exit>((resolve, reject) => {
+    child.once("exit", (code, signal) => resolve({ code, signal, at: Date.now() }));
+    child.once("error", reject);
+  });
+  const send = (signal: NodeJS.Signals): number => {
+    child.kill(signal);
+    return Date.now();
+  };
+  const exited = (): boolean => child.exitCode !== null || child.signalCode !== null;
+  onTestFailed(() => {
+    process.stderr.write(
+      `--- worker ${child.pid}, started ${new Date(startedAt).toISOString()}\n${output.text()}---\n`,
+    );
+  });
+  onTestFinished(async () => {
+    if (!exited()) send("SIGKILL");
+    await exit;
+  });
+  const worker: WorkerProcess = {
+    pid: child.pid ?? 0,
+    exit,
+    exited,
+    logLines: () =>
+      output
+        .text()
+        .split("\n")
+        .filter((line) => line.startsWith('{"level"')),
+    kill9: () => send("SIGKILL"),
+    stop: () => send("SIGSTOP"),
+    resume: () => send("SIGCONT"),
+    terminate: () => send("SIGTERM"),
+  };
+  return { worker, output };
+}
+
+async function ready(child: ChildProcess, isReady: (line: string) => boolean): Promise<WorkerProcess> {
+  const { worker, output } = watch(child);
+  const died = worker.exit.then(({ code, signal }) => {
+    throw new Error(`the worker ended before it was ready (${signal ?? code}):\n${output.text()}`);
+  });
+  died.catch(() => {}); // Once it is ready, its end is the test's to judge.
+  await Promise.race([output.line(isReady), died]);
+  return worker;
+}
+
+/** Everything a process prints, and its lines as they come. */
+function collect(child: ChildProcess): Output {
+  let text = "";
+  const watchers = new Set<(line: string) => void>();
+  for (const stream of [child.stdout, child.stderr]) {
+    let rest = "";
+    stream?.setEncoding("utf8").on("data", (piece: string) => {
+      text += piece;
+      const lines = `${rest}${piece}`.split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) for (const look of watchers) look(line);
+    });
+  }
+  return {
+    text: () => text,
+    line: (fits) =>
+      new Promise((resolve) => {
+        const look = (line: string): void => {
+          if (!fits(line)) return;
+          watchers.delete(look);
+          resolve(line);
+        };
+        watchers.add(look);
+      }),
+  };
+}

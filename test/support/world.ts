@@ -1,0 +1,116 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Queue } from "bullmq";
+import { Redis } from "ioredis";
+import { inject, onTestFinished } from "vitest";
+import type { RunFeedEvent } from "../../src/core/feed.ts";
+import { createDrover, type Drover } from "../../src/drover.ts";
+import type { RunHandle, RunResult } from "../../src/engine/run-handle.ts";
+import { createKeys, type Keys } from "../../src/redis/keys.ts";
+import { createSilentLogger } from "../../src/telemetry/logger.ts";
+import type { E2eOptions } from "./e2e-options.ts";
+import { type FakeAnswer, type FakeOpenAI, type FakeRequest, startFakeOpenai } from "./fake-openai.ts";
+import { type Gate, startGate } from "./gate.ts";
+import { type Ledger, openLedger } from "./ledger.ts";
+import { deletePrefix, type TestRedis, testPrefix } from "./redis.ts";
+import { startWorkerProcess, type WorkerProcess } from "./worker-process.ts";
+
+export type World = {
+  options: E2eOptions;
+  prefix: string;
+  keys: Keys;
+  /** A plain client, for looking and for mischief. */
+  redis: Redis;
+  server: FakeOpenAI;
+  gate: Gate;
+  ledger: Ledger;
+  /** A producer in this process. */
+  drover: Drover;
+  /** A worker process; resolves when it takes steps. */
+  work(options?: Partial<E2eOptions>): Promise<WorkerProcess>;
+  /** A plain BullMQ queue, as a program that knows nothing of us has it. */
+  plainQueue(name: string): Queue;
+};
+
+export type WorldOptions = Partial<E2eOptions> & {
+  respond: (request: FakeRequest) => FakeAnswer | Promise<FakeAnswer>;
+  /** Default: the server shared by all tests. */
+  server?: TestRedis;
+};
+
+/** A model server, a ledger, a gate and a corner of a Redis for one test; all of it ends with the test. */
+export async function makeWorld({ respond, server: own, ...given }: WorldOptions): Promise<World> {
+  const redisUrl = own?.url ?? inject("redisUrl");
+  const prefix = testPrefix();
+  const ledgerDir = mkdtempSync(join(tmpdir(), "drover-e2e-"));
+  onTestFinished(() => rmSync(ledgerDir, { recursive: true, force: true }));
+  const server = await startFakeOpenai({ respond });
+  onTestFinished(() => server.stop());
+  const gate = await startGate();
+  onTestFinished(() => gate.stop());
+  const redis = new Redis(redisUrl);
+  redis.on("error", () => {}); // Some tests take the server down.
+  onTestFinished(async () => {
+    redis.disconnect();
+    if (!own) await deletePrefix(redisUrl, prefix);
+  });
+  const options: E2eOptions = { redisUrl, prefix, baseURL: server.url, gateUrl: gate.url, ledgerDir, ...given };
+  const drover = createDrover({ redis: redisUrl, prefix, logger: createSilentLogger() });
+  onTestFinished(() => drover.close());
+  return {
+    options,
+    prefix,
+    keys: createKeys(prefix),
+    redis,
+    server,
+    gate,
+    ledger: openLedger(ledgerDir),
+    drover,
+    work: (more = {}) => startWorkerProcess({ ...options, ...more }),
+    plainQueue(name) {
+      const queue = new Queue(name, { connection: redis, prefix: `${prefix}:q` });
+      queue.on("error", () => {});
+      onTestFinished(() => queue.close());
+      return queue;
+    },
+  };
+}
+
+/** Waits for the end of all runs. If one does not end in time, its state is in the error. */
+export function resultsOf(runs: RunHandle[], timeoutMs: number): Promise<RunResult[]> {
+  return Promise.all(
+    runs.map(async (run) => {
+      try {
+        return await run.result({ timeoutMs });
+      } catch (error) {
+        const state = JSON.stringify(await run.status());
+        throw new Error(`${run.id} did not end: ${state}`, { cause: error });
+      }
+    }),
+  );
+}
+
+/** Everything the feed of a run tells, from its beginning to its end. */
+export async function readFeed(world: World, runId: string): Promise<RunFeedEvent[]> {
+  const events: RunFeedEvent[] = [];
+  for await (const event of world.drover.get(runId).events()) events.push(event);
+  return events;
+}
+
+/** Resolves when the run's live text has come to end like this. */
+export async function textSeen(run: RunHandle, ending: string): Promise<void> {
+  let text = "";
+  for await (const event of run.events()) {
+    if (event.type === "text_superseded") text = "";
+    else if (event.type === "text") text += event.text;
+    if (text.endsWith(ending)) return;
+  }
+  throw new Error(`${run.id} ended without "${ending}"`);
+}
+
+/** The run a request is about: the tests' inputs begin with its id. */
+export function runIdOf({ body }: FakeRequest): string {
+  const first = body.messages.find(({ role }) => role === "user");
+  return String(first?.content ?? "").split(" ")[0] ?? "";
+}
