@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { type RunStatus, runStatuses } from "../../core/run.ts";
 import { act, type Exit } from "../command.ts";
 import { type Context, withDrover } from "../context.ts";
-import { listHead, toListRow } from "../format/run.ts";
+import { toListTable } from "../format/run.ts";
 import { toInteger, toOneOf } from "../options.ts";
 
 type Options = { status?: RunStatus; agent?: string; limit?: number; cursor?: string; json?: boolean };
@@ -30,12 +30,7 @@ async function list(context: Context, { status, agent, limit, cursor, json }: Op
     }
     const now = Date.now();
     if (page.runs.length === 0) output.note("no runs");
-    else {
-      output.table(
-        listHead,
-        page.runs.map((run) => toListRow(run, now, output.mark)),
-      );
-    }
+    else output.table(...toListTable(page.runs, now, output.mark));
     if (page.cursor !== undefined) output.note(`more: --cursor ${page.cursor}`);
     return 0;
   });

@@ -37,12 +37,14 @@ export async function runDemo(context: Context): Promise<number> {
     // Apart from the user's runs, whose workers do not know this agent, and from what a demo that was ended left.
     const prefix = `{drover-${runId}}`;
     releases.push(() => deleteAll(redisUrl, prefix));
+    const drover = createDrover({ redis: redisUrl, prefix, logger: createSilentLogger() });
+    releases.push(drover.close);
+    // A Redis that is away is told here in its own words, and not as a worker that did not start.
+    await drover.list({ limit: 1 });
     const director = createDirector(output, runId);
     const crew = await startCrew({ names: ["A", "B"], redisUrl, prefix, dir, onReport: director.onReport });
     releases.push(crew.stop);
     output.line(`Workers: ${crew.members.map(({ name, pid }) => `${name} (process ${pid})`).join(", ")}.`);
-    const drover = createDrover({ redis: redisUrl, prefix, logger: createSilentLogger() });
-    releases.push(drover.close);
     const run = await drover.start(demoAgentName, demoTask, { runId });
     output.line(`Run ${runId}: ${demoTask}\n`);
     const result = await run.result({ timeoutMs: real ? realTimeoutMs : scriptedTimeoutMs, signal: stop.signal });

@@ -31,14 +31,19 @@ export function toUsage(usage: Usage): string {
   return `${usage.inputTokens} in${cached}, ${usage.outputTokens} out${cost}${estimated}`;
 }
 
-type ListedRun = Pick<RunView, "runId" | "agent" | "status" | "stopReason" | "turns" | "usage" | "createdAt"> & {
-  updatedAt: number;
-};
+type ListedRun = Pick<RunView, "runId" | "agent" | "status" | "stopReason" | "error" | "turns" | "usage"> &
+  Pick<RunView, "createdAt" | "updatedAt">;
 
-export const listHead: string[] = ["run", "agent", "status", "turns", "tokens", "age", "last change"];
+/** Runs as a table: head and rows. Reasons have a column if there are any. `now` in epoch ms. */
+export function toListTable(runs: readonly ListedRun[], now: number, mark: Output["mark"]): [string[], string[][]] {
+  const head = ["run", "agent", "status", "turns", "tokens", "age", "last change"];
+  const reasons = runs.map((run) => (run.error ? toOneLine(run.error.message, 100) : ""));
+  const rows = runs.map((run) => toListRow(run, now, mark));
+  if (reasons.every((reason) => reason === "")) return [head, rows];
+  return [[...head, "reason"], rows.map((row, index) => [...row, reasons[index] ?? ""])];
+}
 
-/** A run as a row of `drover list`. `now` in epoch ms. */
-export function toListRow(run: ListedRun, now: number, mark: Output["mark"]): string[] {
+function toListRow(run: ListedRun, now: number, mark: Output["mark"]): string[] {
   return [
     run.runId,
     toOneLine(run.agent, 40),
