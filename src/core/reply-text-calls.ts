@@ -6,7 +6,11 @@ import { type Block, forms, readJsonCalls, type WrittenCall } from "./reply-text
 export type TextCalls = { calls: WrittenCall[]; content: Content | null };
 
 /** What is quoted or thought, not said: markup inside it is no call. */
-const quoted = /<(think|thinking|reasoning)>[\s\S]*?(?:<\/\1>|$)|```[\s\S]*?(?:```|$)|`[^`\n]+`/;
+const quoted = /<(?<tag>think|thinking|reasoning)>[\s\S]*?(?:<\/\k<tag>>|$)|```[\s\S]*?(?:```|$)|`[^`\n]+`/;
+const openings = forms.map(({ open }) => open.source).join("|");
+
+/** Openings that are tried in one text; a text full of broken ones must not hold up a worker. */
+const maxTries = 100;
 
 /**
  * Calls that a model wrote into its text. A block counts if it is closed, stands outside of code and think blocks, and
@@ -17,12 +21,14 @@ export function findTextCalls(content: Content | null, isCall: (call: WrittenCal
   const text = textOf(content);
   const whole = readWholeText(text);
   if (whole?.every(isCall)) return { calls: whole, content: keepBefore(content, "") };
-  for (let at = 0; at < text.length; ) {
-    const start = nextOpening(text, at);
-    if (start === undefined) return undefined;
-    const calls = readBlocks(text, start.at, isCall);
-    if (calls.length > 0) return { calls, content: keepBefore(content, text.slice(0, start.at).trimEnd()) };
-    at = start.at + start.length;
+  const scanner = new RegExp(`(?:${quoted.source})|(?<open>${openings})`, "g");
+  let tries = 0;
+  for (const { index, groups } of text.matchAll(scanner)) {
+    if (groups?.open === undefined) continue;
+    const calls = readBlocks(text, index, isCall);
+    if (calls.length > 0) return { calls, content: keepBefore(content, text.slice(0, index).trimEnd()) };
+    tries += 1;
+    if (tries === maxTries) break;
   }
   return undefined;
 }
@@ -31,19 +37,6 @@ function readWholeText(text: string): WrittenCall[] | undefined {
   const said = text.replace(/^\s*<think>[\s\S]*?<\/think>/, "").trim();
   const fenced = /^```[a-z]*\s*\n([\s\S]*?)\n?```$/.exec(said);
   return readJsonCalls(fenced?.[1] ?? said);
-}
-
-/** Where the next block may begin, quoted text passed over. */
-function nextOpening(text: string, from: number): { at: number; length: number } | undefined {
-  for (let at = from; ; ) {
-    const rest = text.slice(at);
-    const openings = forms.map(({ open }) => open.exec(rest)).filter((match) => match !== null);
-    const first = openings.sort((a, b) => a.index - b.index)[0];
-    if (!first) return undefined;
-    const quote = quoted.exec(rest);
-    if (!quote || quote.index > first.index) return { at: at + first.index, length: first[0].length };
-    at += quote.index + quote[0].length;
-  }
 }
 
 /** The calls of all blocks that follow each other from `start`. */
@@ -58,7 +51,8 @@ function readBlocks(text: string, start: number, isCall: (call: WrittenCall) => 
 }
 
 function readBlock(text: string, at: number): Block | undefined {
-  const form = forms.find(({ open }) => open.exec(text.slice(at))?.index === 0);
+  const rest = text.slice(at);
+  const form = forms.find(({ open }) => rest.search(open) === 0);
   return form?.read(text, at);
 }
 

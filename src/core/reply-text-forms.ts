@@ -7,6 +7,9 @@ export type Block = { calls: WrittenCall[]; end: number };
 /** One way in which models write calls. `open` finds where a block may begin; `read` reads it, if it is closed. */
 export type Form = { open: RegExp; read: (text: string, at: number) => Block | undefined };
 
+/** Closing tags that are tried for one block. */
+const maxCloses = 10;
+
 /** `<tool_call>` with JSON (Hermes, Qwen), with function markup (Qwen3-Coder) or with key and value tags (GLM). */
 const taggedForm: Form = {
   open: /<tool_call>/,
@@ -15,7 +18,10 @@ const taggedForm: Form = {
     const inside = start + leadingSpace(text, start);
     if (text.startsWith("<function=", inside)) return markupForm.read(text, inside);
     // The closing tag may also stand inside an argument: the first that makes sense is the end.
-    for (const close of text.slice(start).matchAll(/<\/tool_call>/g)) {
+    for (const close of text
+      .slice(start)
+      .matchAll(/<\/tool_call>/g)
+      .take(maxCloses)) {
       const inner = text.slice(start, start + close.index).trim();
       const calls = readJsonCalls(inner) ?? readKeyValues(inner);
       if (calls) return { calls, end: start + close.index + close[0].length };

@@ -176,6 +176,18 @@ describe("text that stays text", () => {
   });
 });
 
+test.each<[string, string]>([
+  ["inline code", "`x` ".repeat(50_000)],
+  ["openings", "<tool_call>".repeat(20_000)],
+  ["blocks of nonsense", "<tool_call>!</tool_call>".repeat(20_000)],
+  ["markup that is never closed", "<function=add>".repeat(20_000)],
+  ["brackets", `[TOOL_CALLS]${"[".repeat(200_000)}`],
+])("a long text of %s is read in good time", (_, text) => {
+  const beganAt = performance.now();
+  expect(read(`${text} [TOOL_CALLS]`)).toMatchObject({ calls: [] });
+  expect(performance.now() - beganAt).toBeLessThan(2_000);
+});
+
 test("never throws, whatever is written", () => {
   const pieces = [
     "<tool_call>",
