@@ -18,10 +18,7 @@ const taggedForm: Form = {
     const inside = start + leadingSpace(text, start);
     if (text.startsWith("<function=", inside)) return markupForm.read(text, inside);
     // The closing tag may also stand inside an argument: the first that makes sense is the end.
-    for (const close of text
-      .slice(start)
-      .matchAll(/<\/tool_call>/g)
-      .take(maxCloses)) {
+    for (const close of [...text.slice(start).matchAll(/<\/tool_call>/g)].slice(0, maxCloses)) {
       const inner = text.slice(start, start + close.index).trim();
       const calls = readJsonCalls(inner) ?? readKeyValues(inner);
       if (calls) return { calls, end: start + close.index + close[0].length };
