@@ -1,4 +1,5 @@
 import type { Redis, RedisOptions } from "ioredis";
+import { toolQueue } from "./bullmq/step-job.ts";
 import { createStepQueue } from "./bullmq/step-queue.ts";
 import { createStepWorker } from "./bullmq/step-worker.ts";
 import { DroverError } from "./core/errors.ts";
@@ -195,7 +196,7 @@ export function createDrover(options: DroverOptions): Drover {
       queues: queues.map(toQueueName),
       concurrency: work.concurrency ?? defaultConcurrency,
       process: engine.runStep,
-      processStart: ({ start }) => engine.takeStart(start),
+      processStart: ({ start, priority }) => engine.takeStart(start, priority),
       clock,
       logger,
       lockMs: work.lockMs,
@@ -261,7 +262,7 @@ function defaultQueues(agents: readonly Agent[]): string[] {
 }
 
 function toQueueName(queue: string): string {
-  return ownQueues.includes(queue) ? queue : `tools-${queue}`;
+  return ownQueues.includes(queue) ? queue : toolQueue(queue);
 }
 
 async function refuseUnfitRedis(core: Core, logger: Logger, strict: boolean): Promise<void> {

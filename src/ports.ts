@@ -123,10 +123,9 @@ export type Delivery = {
   signal: AbortSignal;
   /** When the step was queued, epoch ms; for queue wait. */
   queuedAt: number;
-  trace?: RunTrace | undefined;
 };
 
-/** A step's name in a queue. Job data holds nothing more: ids, the revision and a trace carrier. */
+/** A step's name in a queue. Job data holds nothing more; the trace's ids are in the run. */
 export type StepAddress = { runId: string; owedAt: number; index: number };
 
 /** How a step ended for its queue: done, or to be delivered again after a time. Never failed. */

@@ -141,7 +141,6 @@ export function finish(draft: Draft): Change {
 }
 
 function statusOf(run: Run, at: number): Run["status"] {
-  if (run.status === "paused") return "paused";
   const soon = owed(run).some((step) => step.kind !== "wake" && (step.notBefore ?? 0) <= at + waitingAfterMs);
   if (!soon) return "waiting";
   return run.startedAt === undefined ? "queued" : "running";

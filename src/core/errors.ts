@@ -54,8 +54,3 @@ function describe(value: unknown): string {
     return typeof value;
   }
 }
-
-/** Marks a branch that types say cannot be reached. */
-export function assertNever(value: never): never {
-  throw new Error(`unreachable: ${describe(value)}`);
-}

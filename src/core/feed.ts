@@ -44,8 +44,8 @@ export function fromFeedId(id: string | number): FeedPosition | null {
 /** A piece of live text as it is stored. */
 export type FeedDelta = { turn: number; attempt: number; execution: string; text: string };
 
-/** Text of an execution that was given out and not yet confirmed. `known`: that text itself, unless only its length is known. */
-type OpenText = { turn: number; attempt: number; execution: string; length: number; known: string | undefined };
+/** Text of an execution that was given out and not yet confirmed. `known`: as much of it as was read from the live text. */
+type OpenText = { turn: number; attempt: number; execution: string; length: number; known: string };
 
 export type FeedState = {
   seq: number;
@@ -83,9 +83,8 @@ export function feedDelta(state: FeedState, delta: FeedDelta): Fed | null {
   }
   open ??= { turn, attempt, execution, length: 0, known: "" };
   const fresh = delta.text.slice(skip);
-  const known = open.known === undefined ? undefined : open.known + delta.text;
   skip = Math.max(0, skip - delta.text.length);
-  open = { ...open, turn, attempt, length: open.length + fresh.length, known };
+  open = { ...open, turn, attempt, length: open.length + fresh.length, known: open.known + delta.text };
   if (fresh !== "") events.push(textEvent(state, open, fresh));
   return { state: { ...state, open, skip }, events };
 }
@@ -98,15 +97,12 @@ export function feedEntry(state: FeedState, entry: ExpandedEntry, textOf: (conte
   if (entry.type === "model_answered") {
     const text = entry.answer?.role === "assistant" ? textOf(entry.answer.content) : "";
     const { turn, attempt, execution } = entry;
-    if (open && open.execution !== execution) {
+    if (open && (open.execution !== execution || !text.startsWith(open.known))) {
       events.push(supersede(state, open));
       open = undefined;
     }
-    const rest = restOf(text, open, state.skip);
-    if (rest !== "") {
-      const length = (open?.length ?? 0) + rest.length;
-      events.push(textEvent(state, { turn, attempt, execution, length, known: undefined }, rest));
-    }
+    const rest = text.slice(open?.length ?? 0);
+    if (rest !== "") events.push(textEvent(state, { turn, attempt, execution, length: text.length }, rest));
     open = undefined;
     turns = entry.turn;
   } else if (open && isVoid(entry, open)) {
@@ -119,20 +115,12 @@ export function feedEntry(state: FeedState, entry: ExpandedEntry, textOf: (conte
   return { state: next, events };
 }
 
-/** What of an answer's text was not given out yet. Text that was not the answer's beginning is left as it was seen. */
-function restOf(text: string, open: OpenText | undefined, skip: number): string {
-  if (!open) return text;
-  const complete = open.known !== undefined && skip === 0;
-  if (complete && !text.startsWith(open.known ?? "")) return "";
-  return text.slice(open.length);
-}
-
 function isVoid(entry: ExpandedEntry, open: OpenText): boolean {
   if (entry.type === "model_failed") return entry.execution === open.execution;
   return entry.type === "run_ended" || (entry.type === "step_crashed" && entry.callId === undefined);
 }
 
-function textEvent(state: FeedState, open: OpenText, text: string): RunFeedEvent {
+function textEvent(state: FeedState, open: Omit<OpenText, "known">, text: string): RunFeedEvent {
   const { turn, attempt, execution, length } = open;
   const { seq, at } = state;
   return { type: "text", id: toFeedId({ seq, execution, length }), seq, at, turn, attempt, execution, text };

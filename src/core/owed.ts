@@ -21,7 +21,7 @@ export const wakeIndex = 1_000_000;
 
 /** Which steps the run needs now, each perhaps not before a time. Empty if it only waits for a person, or has ended. */
 export function owed(run: Run): Step[] {
-  if (isEnded(run) || run.status === "paused") return [];
+  if (isEnded(run)) return [];
   const base = { runId: run.runId, priority: run.priority };
   const steps: Step[] = [];
   if (run.model) {

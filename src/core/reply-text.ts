@@ -6,7 +6,7 @@ const thinkBlock = /<(think|thinking|reasoning)>.*?(?:<\/\1>|$)/gs;
 const thinkEnd = /^(?:(?!<think>).)*?<\/think>/s;
 
 /** Text without think blocks: what a reader of the answer wants. */
-export function withoutThinking(text: string): string {
+function withoutThinking(text: string): string {
   return text.replace(thinkBlock, "").replace(thinkEnd, "").trim();
 }
 

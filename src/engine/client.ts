@@ -41,7 +41,7 @@ export type Client = {
   /** Writes the record, then queues its first step. @throws DroverError "invalid" "too_large" "conflict" */
   start(agent: string, input: string | InputMessage[], options?: StartOptions): Promise<Run>;
   /** Takes what a producer put on the `runs` queue. @throws DroverError "conflict" */
-  accept(runId: string, payload: StartPayload): Promise<Run>;
+  accept(runId: string, payload: StartPayload, priority?: number): Promise<Run>;
   /** Keeps a record of input that could not become a run, unless a run holds its id. */
   reject(rejected: { runId: string; agent: string | undefined; reason: string }): Promise<void>;
   /** @throws DroverError "not_found" */
@@ -99,7 +99,7 @@ export function createClient(deps: ClientDeps): Client {
       return create(id.data, payload, { priority, delayMs });
     },
 
-    accept: (runId, payload) => create(runId, payload),
+    accept: (runId, payload, priority) => create(runId, payload, { priority }),
 
     async reject({ runId, agent, reason }) {
       const trace = telemetry.startTrace(runId);

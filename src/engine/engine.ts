@@ -44,7 +44,7 @@ export type Engine = {
   handle(runId: string): RunHandle;
   runStep(delivery: Delivery): Promise<StepOutcome>;
   /** Takes a job of the `runs` queue: creates its run, or keeps a rejected record with the reason (invariant 7). */
-  takeStart(start: StartRequest): Promise<StepOutcome>;
+  takeStart(start: StartRequest, priority?: number): Promise<StepOutcome>;
   /** Steps being executed in this process. */
   runningSteps(): number;
   /** Stops listening. */
@@ -63,7 +63,7 @@ export function createEngine(options: EngineOptions): Engine {
     client,
     handle: (runId) => createRunHandle({ ...deps, client }, runId),
     runStep: createRunStep({ ...deps, advance, active, recall }),
-    takeStart: (start) => takeStart(client, options.logger, start),
+    takeStart: (start, priority) => takeStart(client, options.logger, start, priority),
     runningSteps: active.count,
     close: () => {
       active.close();
@@ -72,7 +72,7 @@ export function createEngine(options: EngineOptions): Engine {
   };
 }
 
-async function takeStart(client: Client, logger: Logger, start: StartRequest): Promise<StepOutcome> {
+async function takeStart(client: Client, logger: Logger, start: StartRequest, priority?: number): Promise<StepOutcome> {
   if ("rejected" in start) {
     logger.warn({ runId: start.rejected.runId, reason: start.rejected.reason }, "a start was rejected");
     await client.reject(start.rejected);
@@ -80,7 +80,7 @@ async function takeStart(client: Client, logger: Logger, start: StartRequest): P
   }
   const { runId, payload } = start;
   try {
-    await client.accept(runId, payload);
+    await client.accept(runId, payload, priority);
   } catch (thrown) {
     const error = toError(thrown);
     if (!(error instanceof DroverError) || error.code !== "conflict") throw error;

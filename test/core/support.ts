@@ -48,9 +48,15 @@ export function step(world: World, event: RunEvent): World {
   return change ? commit(next, change) : next;
 }
 
-export const runPlan: CallPlan = { type: "run", effect: "read", repeatable: true, onUnknown: "tell", timeoutMs: 1_000 };
+export const runPlan: Extract<CallPlan, { effect: unknown }> = {
+  type: "run",
+  effect: "read",
+  repeatable: true,
+  onUnknown: "tell",
+  timeoutMs: 1_000,
+};
 export const writePlan: CallPlan = { ...runPlan, effect: "write", repeatable: false };
-export const askPlan: CallPlan = {
+export const askPlan: Extract<CallPlan, { effect: unknown }> = {
   type: "ask",
   effect: "irreversible",
   repeatable: false,
