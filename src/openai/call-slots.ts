@@ -62,7 +62,7 @@ function isFragment(text: string): boolean {
 }
 
 /** Whether the text is a complete JSON object. */
-export function isWholeObject(text: string): boolean {
+function isWholeObject(text: string): boolean {
   const trimmed = text.trim();
   if (!trimmed.startsWith("{") || !trimmed.endsWith("}")) return false;
   try {

@@ -5,7 +5,7 @@ import type { ModelFailure, ModelOutcome, ModelRequest, ModelSpec } from "../por
 /**
  * One turn of a script. A string is an answer.
  * - `text`, `toolCalls`: what the model says; call ids are left to Drover;
- * - `usage`: default one token each way for ten characters;
+ * - `usage`: default ten input tokens for each message, an output token for each ten characters;
  * - `delayMs`: how long the answer takes; an abort ends the wait;
  * - `deltas`: the pieces in which `text` arrives; default: at once;
  * - `fail`: a list fails the attempts 1, 2, … in turn, after which the turn is answered; a single failure fails all.
@@ -25,8 +25,8 @@ export type ScriptedReply = ScriptedStep | ((request: ModelRequest) => ScriptedS
 export type ScriptedModel = ModelSpec & {
   /** Numbers of the turns that this process was never asked for. Empty when the script was used up. */
   leftover(): number[];
-  /** Requests seen by this process, oldest first. */
-  readonly requests: readonly ModelRequest[];
+  /** What this process was asked for, oldest first. The transcripts are not kept: a long test would be full of them. */
+  readonly requests: readonly { runId: string; turn: number; attempt: number }[];
 };
 
 /**
@@ -38,7 +38,7 @@ export function scriptedModel(
   script: readonly ScriptedReply[],
   options: { model?: string; retry?: ModelSpec["retry"] } = {},
 ): ScriptedModel {
-  const requests: ModelRequest[] = [];
+  const requests: { runId: string; turn: number; attempt: number }[] = [];
   return {
     model: options.model ?? "scripted",
     provider: "drover",
@@ -50,9 +50,10 @@ export function scriptedModel(
     },
     client: {
       call: async (request) => {
-        requests.push(request);
-        const entry = script[request.turn - 1];
-        if (entry === undefined) return surplus(request.turn, script.length);
+        const { runId, turn, attempt } = request;
+        requests.push({ runId, turn, attempt });
+        const entry = script[turn - 1];
+        if (entry === undefined) return surplus(turn, script.length);
         const step = typeof entry === "function" ? await entry(request) : entry;
         return perform(typeof step === "string" ? { text: step } : step, request);
       },
@@ -110,12 +111,10 @@ async function speak(deltas: string[], delayMs: number, { signal, onText }: Mode
   return true;
 }
 
-function estimate(request: ModelRequest, step: ScriptedTurn): Usage {
-  return {
-    inputTokens: Math.ceil(JSON.stringify(request.messages).length / 10),
-    outputTokens: Math.ceil(JSON.stringify([step.text, step.toolCalls]).length / 10),
-    cachedTokens: 0,
-  };
+/** Made up, but the same each time; it does not read the transcript, so that a long run costs a test no more per turn. */
+function estimate({ messages }: ModelRequest, { text, deltas, toolCalls }: ScriptedTurn): Usage {
+  const said = JSON.stringify([text ?? deltas, toolCalls]);
+  return { inputTokens: 10 * messages.length, outputTokens: Math.ceil(said.length / 10), cachedTokens: 0 };
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -26,12 +26,12 @@ describe("scriptedModel", () => {
     });
   });
 
-  test("says which turns it was not asked for, and what it was asked", async () => {
+  test("says which turns it was asked for, and which not", async () => {
     const model = scriptedModel(["one", "two"]);
     expect(model.leftover()).toEqual([1, 2]);
     await model.client.call(contractRequest(2));
     expect(model.leftover()).toEqual([1]);
-    expect(model.requests.map(({ turn }) => turn)).toEqual([2]);
+    expect(model.requests).toEqual([{ runId: "run-a", turn: 2, attempt: 1 }]);
   });
 
   test("a turn beyond the script fails for good", async () => {
