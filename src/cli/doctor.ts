@@ -1,4 +1,4 @@
-import { Queue } from "bullmq";
+import { readQueueDepths } from "../bullmq/queue-depths.ts";
 import type { Config } from "../config.ts";
 import { toError } from "../core/errors.ts";
 import { checkRedis } from "../redis/check.ts";
@@ -67,9 +67,7 @@ async function examineMemory(connection: RedisConnection): Promise<Diagnosis> {
 
 /** Depths of the queues, those that tools named included, and whether there is a worker for what waits in them. */
 async function examineQueues(connection: RedisConnection, prefix: string): Promise<Diagnosis[]> {
-  const { queuePrefix } = createKeys(prefix);
-  const names = await listQueues(connection, queuePrefix);
-  const depths = await Promise.all(names.map((name) => readDepth(connection, queuePrefix, name)));
+  const depths = await readQueueDepths(connection, prefix);
   const queues = depths.map(
     ({ name, waiting, active, delayed }): Diagnosis => ({
       check: `queue ${name}`,
@@ -92,33 +90,6 @@ async function examineWorkers(connection: RedisConnection, waiting: number): Pro
   const detail = `${count(workers, "process", "processes")} connected`;
   if (workers > 0 || waiting === 0) return { check, state: "ok", detail };
   return { check, state: "warning", detail: `${detail} and ${count(waiting, "step")} waiting: start a worker` };
-}
-
-async function listQueues(connection: RedisConnection, queuePrefix: string): Promise<string[]> {
-  const pattern = `${queuePrefix}:*:meta`;
-  const names = new Set(["runs", "model", "tools"]);
-  let cursor = "0";
-  do {
-    const [next, keys] = await connection.use((client) => client.scan(cursor, "MATCH", pattern, "COUNT", 1000));
-    for (const key of keys) names.add(key.slice(queuePrefix.length + 1, -":meta".length));
-    cursor = next;
-  } while (cursor !== "0");
-  return [...names];
-}
-
-type Depth = { name: string; waiting: number; active: number; delayed: number };
-
-async function readDepth(connection: RedisConnection, prefix: string, name: string): Promise<Depth> {
-  const queue = new Queue(name, { connection: connection.client, prefix, skipMetasUpdate: true });
-  queue.on("error", () => {
-    // The command that meets it tells.
-  });
-  try {
-    const { wait = 0, prioritized = 0, active = 0, delayed = 0 } = await queue.getJobCounts();
-    return { name, waiting: wait + prioritized, active, delayed };
-  } finally {
-    await queue.close();
-  }
 }
 
 const longMs = 60_000;
@@ -169,12 +140,7 @@ export async function examineModel(config: Config): Promise<Diagnosis> {
 }
 
 /** What a model server's answer to the question for its models means. */
-export function judgeModels(answer: {
-  host: string;
-  status: number;
-  text: string;
-  model: string;
-}): Omit<Diagnosis, "check"> {
+function judgeModels(answer: { host: string; status: number; text: string; model: string }): Omit<Diagnosis, "check"> {
   const { host, status, text, model } = answer;
   if (status === 401 || status === 403) {
     return { state: "error", detail: `${host} refused the API key (${status}): correct OPENAI_API_KEY` };

@@ -25,7 +25,7 @@ export function thisMachine(): Machine {
 }
 
 /** The first of the programs found on PATH, as an absolute path. */
-export function findProgram(names: readonly string[], path: string): string | undefined {
+function findProgram(names: readonly string[], path: string): string | undefined {
   const dirs = path.split(delimiter).filter((dir) => dir !== "");
   for (const name of names) {
     for (const dir of dirs) {
@@ -44,7 +44,7 @@ export function findProgram(names: readonly string[], path: string): string | un
 const servers = ["redis-server", "valkey-server"] as const;
 
 /** Whether the distribution is Debian, Ubuntu or made from one of them. */
-export function isDebianLike(osRelease: string): boolean {
+function isDebianLike(osRelease: string): boolean {
   const ids = [...osRelease.matchAll(/^ID(?:_LIKE)?=(.*)$/gm)].flatMap((match) =>
     (match[1] ?? "").replaceAll(/["']/g, "").trim().split(/\s+/),
   );

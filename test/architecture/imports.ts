@@ -83,7 +83,7 @@ export const layers: readonly Layer[] = [
     // The second root: the doctor looks at the adapters themselves, and the built-in agents are made of their parts.
     layers: ["core", "drover", "index", "config", "embedded", "testing", ...adapters],
     types: ["engine", "ports"],
-    packages: ["commander", "cli-table3", "zod", "bullmq"],
+    packages: ["commander", "cli-table3", "zod"],
     node: "any",
   },
 ];

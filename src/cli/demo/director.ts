@@ -1,6 +1,6 @@
 import { toOneLine } from "../format/text.ts";
 import type { Output } from "../output.ts";
-import type { Crew, CrewMember } from "./crew.ts";
+import type { CrewMember } from "./crew.ts";
 import type { StageReport } from "./stage.ts";
 
 /** What the demo saw of the kill: which call was held, by whom, and how long it took another worker to hold it again. */
@@ -59,9 +59,4 @@ export function createDirector(output: Output, runId: string): Director {
     kill: () => kill,
     held: () => held,
   };
-}
-
-/** The worker that outlived the others, for the closing words. */
-export function survivorsOf(crew: Crew, kill: Kill | undefined): CrewMember[] {
-  return crew.members.filter((member) => member !== kill?.victim);
 }
