@@ -8,8 +8,8 @@ COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY . .
 RUN npm run build && npm prune --omit=dev --ignore-scripts --no-audit --no-fund
-# In a checkout the examples import the sources; here they import the package, as an application does.
-RUN sed -i 's#"\.\./src/index\.ts"#"drover"#; s#"\.\./src/testing/index\.ts"#"drover/testing"#' examples/*.ts
+# In a checkout the example agents import the sources; here they import the package, as an application does.
+RUN sed -i 's#"\.\./src/index\.ts"#"drover"#; s#"\.\./src/testing/index\.ts"#"drover/testing"#' examples/agents.ts
 
 FROM node:24-slim
 ENV NODE_ENV=production
@@ -17,7 +17,7 @@ WORKDIR /app
 COPY --from=build /app/package.json /app/LICENSE ./
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
-COPY --from=build /app/examples ./examples
+COPY --from=build /app/examples/agents.ts ./examples/agents.ts
 USER node
 # Exec form: node is process 1 and gets SIGTERM itself. It hands its steps back and exits 0.
 STOPSIGNAL SIGTERM

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { findProofs, guarantees } from "./guarantees.ts";
 
 /** Promises whose tests are not written yet. To be emptied, never added to. */
-const awaited = ["G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "D1", "D3", "D5", "D7", "D16"];
+const awaited = ["G6", "D3", "D7"];
 
 const ids = guarantees.map(({ id }) => id);
 const proofs = findProofs();
