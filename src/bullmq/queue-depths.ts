@@ -39,7 +39,8 @@ async function readDepth(connection: QueueConnection, prefix: string, name: stri
     const queue = new Queue(name, { connection: client, prefix, skipMetasUpdate: true });
     queue.on("error", () => undefined); // the command that meets it tells
     try {
-      const { wait = 0, prioritized = 0, active = 0, delayed = 0 } = await queue.getJobCounts();
+      const counts = await queue.getJobCounts("wait", "prioritized", "active", "delayed");
+      const { wait = 0, prioritized = 0, active = 0, delayed = 0 } = counts;
       return { name, waiting: wait + prioritized, active, delayed };
     } finally {
       await queue.close();

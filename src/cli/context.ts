@@ -35,9 +35,9 @@ function toProgramName(dir: string): string {
   const script = process.argv[1];
   if (!script?.endsWith(".ts")) return "drover";
   const path = relative(dir, script);
+  if (path.startsWith("..")) return `${process.execPath} ${script}`;
   // The Node of a checkout's packages is not the one a terminal finds.
-  const node = process.execPath.includes("node_modules") ? "npx node" : "node";
-  return `${node} ${path.startsWith("..") ? script : path}`;
+  return process.execPath.startsWith(join(dir, "node_modules")) ? `npx node ${path}` : `node ${path}`;
 }
 
 /** Where the private Redis of a directory keeps its files. */

@@ -6,7 +6,6 @@ import type { Agent } from "../../define-agent.ts";
 import { startEmbeddedRedis } from "../../embedded/redis.ts";
 import { act, type Exit } from "../command.ts";
 import { type Context, embeddedDir } from "../context.ts";
-import { createAssistant } from "../demo/assistant.ts";
 import { loadAgents } from "../load-agents.ts";
 import { toInteger } from "../options.ts";
 import { startWorker } from "../run-worker.ts";
@@ -47,6 +46,8 @@ async function dev(context: Context, file: string | undefined, options: Options)
 async function chooseAgents(context: Context, file: string | undefined): Promise<Agent[]> {
   if (file !== undefined) return loadAgents(file, context.dir);
   if (existsSync(join(context.dir, defaultFile))) return loadAgents(defaultFile, context.dir);
+  // It brings the model client, which other commands start faster without.
+  const { createAssistant } = await import("../demo/assistant.ts");
   const { agent, about } = createAssistant(context.config());
   context.output.note(`no ${defaultFile} here: using the built-in agent "${agent.name}" with ${about}`);
   return [agent];
@@ -73,7 +74,7 @@ function toHints(context: Context, agents: Agent[]): string[] {
     "In another terminal, in this directory:",
     `  ${call} start ${name} "What is 12 * (3 + 4)?" --watch`,
     `  ${call} list`,
-    `  ${call} show ID        ${call} watch ID        ${call} cancel ID`,
+    `  ${call} show ID      (or watch ID, cancel ID; ${call} --help)`,
     "Ctrl-C stops the worker; runs stay and go on with the next one.",
   ];
 }
