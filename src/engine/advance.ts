@@ -25,14 +25,21 @@ export type AdvanceOptions = {
 /** The one way to change a run (invariant 1). */
 export type Advance = (runId: string, event: RunEvent, options?: AdvanceOptions) => Promise<AdvanceResult>;
 
-type Deps = { store: RunStore; queue: StepQueue; clock: Clock; ids: Ids };
+type Deps = {
+  store: RunStore;
+  queue: StepQueue;
+  clock: Clock;
+  ids: Ids;
+  /** The head as this process knows it, perhaps stale; saves a read or a conflict. */
+  recent: (runId: string) => Run | undefined;
+};
 
 /**
  * Loads the head, applies the transition, commits by compare-and-set and queues what became owed; on a conflict applies
  * the event again to the head that the commit returned. Commits of one run queue up within this process.
  */
-export function createAdvance({ store, queue, clock, ids }: Deps): Advance {
-  const latest = new Map<string, Promise<Run | null>>();
+export function createAdvance({ store, queue, clock, ids, recent }: Deps): Advance {
+  const last = new Map<string, Promise<void>>();
 
   async function attempt(runId: string, event: RunEvent, head: Run, pipeline: boolean): Promise<AdvanceResult | Run> {
     const change = transition(head, event, { at: clock.now(), token: ids.token() });
@@ -47,13 +54,8 @@ export function createAdvance({ store, queue, clock, ids }: Deps): Advance {
     return { run: change.run, change };
   }
 
-  async function run(
-    runId: string,
-    event: RunEvent,
-    options: AdvanceOptions,
-    known: Run | null,
-  ): Promise<AdvanceResult> {
-    let head = newer(options.head ?? null, known);
+  async function run(runId: string, event: RunEvent, options: AdvanceOptions): Promise<AdvanceResult> {
+    let head: Run | null = newer(options.head, recent(runId)) ?? null;
     let fresh = head === null;
     head ??= await store.load(runId);
     while (head) {
@@ -72,22 +74,21 @@ export function createAdvance({ store, queue, clock, ids }: Deps): Advance {
   }
 
   return async (runId, event, options = {}) => {
-    const before = latest.get(runId) ?? Promise.resolve(null);
-    const done = before.then((known) => run(runId, event, options, known));
+    const done = (last.get(runId) ?? Promise.resolve()).then(() => run(runId, event, options));
     const settled = done.then(
-      (result) => result.run,
-      () => null,
+      () => {},
+      () => {},
     );
-    latest.set(runId, settled);
+    last.set(runId, settled);
     try {
       return await done;
     } finally {
-      if (latest.get(runId) === settled) latest.delete(runId);
+      if (last.get(runId) === settled) last.delete(runId);
     }
   };
 }
 
-function newer(a: Run | null, b: Run | null): Run | null {
+function newer(a: Run | undefined, b: Run | undefined): Run | undefined {
   if (!a || !b) return a ?? b;
   return a.revision >= b.revision ? a : b;
 }

@@ -1,11 +1,11 @@
 import type { Limits } from "../core/agent.ts";
 import type { Change } from "../core/change.ts";
-import { DroverError } from "../core/errors.ts";
+import { DroverError, toError } from "../core/errors.ts";
 import type { FeedEntry, RunEvent } from "../core/event.ts";
 import { type InputMessage, toInputMessages } from "../core/message.ts";
 import { owed } from "../core/owed.ts";
 import { makeRejectedRun, makeRun, type Run, runIdSchema, type StartPayload, startPayloadSchema } from "../core/run.ts";
-import type { Clock, Ids, RunFilter, RunPage, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
+import type { Clock, Ids, Logger, RunFilter, RunPage, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
 import type { Advance } from "./advance.ts";
 import { canonical, hashText } from "./hash.ts";
 import { recordEnd } from "./step.ts";
@@ -17,6 +17,7 @@ export type ClientDeps = {
   clock: Clock;
   ids: Ids;
   telemetry: Telemetry;
+  logger: Logger;
   advance: Advance;
   /** Largest start payload, in bytes of its JSON; default 1 MiB. */
   payloadLimitBytes: number;
@@ -52,7 +53,7 @@ export type Client = {
 };
 
 export function createClient(deps: ClientDeps): Client {
-  const { store, queue, signals, clock, ids, telemetry, advance } = deps;
+  const { store, queue, signals, clock, ids, telemetry, logger, advance } = deps;
 
   async function create(runId: string, payload: StartPayload, options: StartOptions = {}): Promise<Run> {
     const messages = toInputMessages(payload.input);
@@ -85,7 +86,10 @@ export function createClient(deps: ClientDeps): Client {
     }
     if (!existing) telemetry.recordStart(run);
     // Repeated for a run that exists: whoever wrote it may have ended before queueing its step.
-    await queue.add(owed(existing ?? run));
+    await queue.add(owed(existing ?? run)).catch((error: unknown) => {
+      // The record is written, so the run is started: a sweeper queues its step.
+      logger.warn({ runId, error: toError(error).message }, "the first step could not be queued yet");
+    });
     return existing ?? run;
   }
 

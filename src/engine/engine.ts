@@ -55,7 +55,7 @@ export type Engine = {
 export function createEngine(options: EngineOptions): Engine {
   const recall = createRecall(options.store);
   const deps = { ...options, store: recall.store };
-  const advance = createAdvance(deps);
+  const advance = createAdvance({ ...deps, recent: (runId) => recall.get(runId)?.run });
   const client = createClient({ ...deps, advance });
   const active = createActiveSteps(deps);
   const stopForgetting = options.signals.onAnnounced(recall.forget);

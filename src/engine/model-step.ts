@@ -123,6 +123,7 @@ function toEvent(
     offered: agent.definition.tools.map((tool) => tool.name),
     usedIds: usedToolCallIds(messages),
     seed: run.runId,
+    fits: (call) => agent.tools.plan({ callId: "", id: "", ...call }).type !== "settle",
   });
   if (answer.type === "failed") {
     return failed(deps, run, agent, { step, execution, failure: answer, usage: outcome.usage });

@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { Limits } from "../core/agent.ts";
 import { DroverError } from "../core/errors.ts";
 import type { RunFeedEvent } from "../core/feed.ts";
-import { type InputMessage, type Message, textOf, toInputMessages } from "../core/message.ts";
+import { type InputMessage, type Message, toInputMessages } from "../core/message.ts";
+import { answerTextOf } from "../core/reply-text.ts";
 import {
   isEnded,
   type OpenCall,
@@ -176,7 +177,7 @@ function describeWait(run: Run): string {
 
 /** The final answer of a completed run; its last message, since nothing is appended after the end. */
 export function outputOf(last: Message | undefined): string | undefined {
-  return last?.role === "assistant" ? textOf(last.content) || last.refusal : undefined;
+  return last?.role === "assistant" ? answerTextOf(last) : undefined;
 }
 
 const lookEveryMs = 2_000;

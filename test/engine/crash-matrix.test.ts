@@ -128,10 +128,8 @@ async function play(point?: CrashPoint, redeliverEveryStep = false): Promise<Pla
         (thrown: Error) => thrown,
       );
       await new Promise(setImmediate);
-      if (!faults.dead()) return;
-      if (error?.name !== "Crashed") return;
-      fresh();
-      if (await alreadyTaken()) return;
+      if (faults.dead()) fresh();
+      if (error?.name !== "Crashed" || (await alreadyTaken())) return;
     }
   }
   const alreadyTaken = async (): Promise<boolean> => {
@@ -211,7 +209,7 @@ describe("a process that dies at any port call", () => {
       "post matrix-1:call-1-2",
       "put matrix-1:call-1-3",
     ]);
-    expect(clean.calls.length).toBeGreaterThan(50);
+    expect(clean.calls.length).toBeGreaterThan(40);
   });
 
   test.each(["before", "after", "lost"] as const)("[G1] [G2] [G4] leaves a sound run: %s", async (when) => {
