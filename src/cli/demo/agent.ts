@@ -10,7 +10,7 @@ import { type ChosenModel, chooseModel } from "./choose-model.ts";
 import { once } from "./ledger.ts";
 import type { Stage } from "./stage.ts";
 
-export const demoTask = [
+export const demoTask: string = [
   "A trip: 3 vans drive 412 km each and burn 8.5 litres per 100 km at 1.72 a litre; 7 people stay 2 nights at 64 each.",
   "Work out the litres and the price of the nights at once, then the price of the fuel, then the sum, each with the",
   "calculator. Then write the sum into trip.txt with write_file, and answer in one sentence.",

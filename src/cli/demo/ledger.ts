@@ -1,15 +1,15 @@
 import { appendFileSync, readFileSync } from "node:fs";
 import { z } from "zod";
 
-const entrySchema = z.object({
+/** One effect that took place, by the idempotency key under which it did. */
+export type LedgerEntry = { key: string; tool: string; callId: string; pid: number; result: unknown };
+const entrySchema: z.ZodType<LedgerEntry> = z.object({
   key: z.string(),
   tool: z.string(),
   callId: z.string(),
   pid: z.int(),
   result: z.unknown(),
 });
-/** One effect that took place, by the idempotency key under which it did. */
-export type LedgerEntry = z.infer<typeof entrySchema>;
 
 /** Effects as they happened, oldest first. They stand in a file, since Redis is what is being tested. */
 export function readLedger(file: string): LedgerEntry[] {

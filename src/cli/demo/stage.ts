@@ -4,7 +4,11 @@ import { z } from "zod";
 // its effect and waits for the word: so the demo knows for certain which worker holds a step when it kills it.
 
 /** From a worker. */
-const reportSchema = z.discriminatedUnion("type", [
+export type StageReport =
+  | { type: "ready" }
+  | { type: "model"; runId: string; turn: number }
+  | { type: "holding"; runId: string; callId: string; turn: number; tool: string; args: string };
+const reportSchema: z.ZodType<StageReport> = z.discriminatedUnion("type", [
   z.object({ type: z.literal("ready") }),
   z.object({ type: z.literal("model"), runId: z.string(), turn: z.int() }),
   z.object({
@@ -16,11 +20,10 @@ const reportSchema = z.discriminatedUnion("type", [
     args: z.string(),
   }),
 ]);
-export type StageReport = z.infer<typeof reportSchema>;
 
 /** To a worker: its call may go on. */
-const wordSchema = z.object({ type: z.literal("go"), runId: z.string(), callId: z.string() });
-export type StageWord = z.infer<typeof wordSchema>;
+export type StageWord = { type: "go"; runId: string; callId: string };
+const wordSchema: z.ZodType<StageWord> = z.object({ type: z.literal("go"), runId: z.string(), callId: z.string() });
 
 /** Undefined for a message of somebody else. */
 export function readReport(message: unknown): StageReport | undefined {
