@@ -217,9 +217,9 @@ function committing(store: Store): void {
     expect((await store().load("run-a"))?.calls).toEqual(run.calls);
     const hold = { reason: "unknown_tool" as const, detail: "lookup", count: 1 };
     const states = [
-      openCall(1, { state: "approval", expiresAt: at + 9 }),
+      openCall(1, { state: "approval", askedAt: at, expiresAt: at + 9 }),
       openCall(2, { state: "lost", startToken: "s", timeoutAt: at + 5 }),
-      openCall(3, { state: "asking", crashes: 1, isolatedStarts: 2, queue: "browser" }),
+      openCall(3, { state: "asking", askedAt: at, crashes: 1, isolatedStarts: 2, queue: "browser" }),
       openCall(4, { notBefore: at + 1, hold }),
     ];
     run = await committed(store(), change(run, { calls: states }));
@@ -507,7 +507,7 @@ function owingRuns(store: Store): void {
       runId: "asks",
       updatedAt: at,
       model: undefined,
-      calls: [openCall(1, { state: "approval" })],
+      calls: [openCall(1, { state: "approval", askedAt: at })],
     });
     expect(await store().owing(at + 100, 10)).toEqual(["early", "middle", "late"]);
     expect(await store().owing(at + 20, 10)).toEqual(["early"]);

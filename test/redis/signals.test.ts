@@ -69,6 +69,16 @@ test("a cut connection subscribes again to all and calls the listeners of runs, 
   await setup.close();
 });
 
+test("a new listener to announcements is told that it missed what came before", async () => {
+  const setup = await start();
+  const heard: (string | null)[] = [];
+  setup.signals.onAnnounced((runId) => heard.push(runId));
+  await vi.waitFor(() => expect(heard).toEqual([null]));
+  setup.signals.onAnnounced((runId) => heard.push(runId));
+  await vi.waitFor(() => expect(heard).toEqual([null, null]));
+  await setup.close();
+});
+
 test("one connection carries every subscription, and a channel nobody listens to is left", async () => {
   const setup = await start();
   const { signals, keys } = setup;
