@@ -101,7 +101,7 @@ async function examineOwing(connection: RedisConnection, prefix: string): Promis
   const before = Number(seconds) * 1000 - longMs;
   const stuck = await connection.use((client) => client.zcount(owing, "-inf", String(before)));
   if (stuck === 0) return { check: "runs", state: "ok", detail: `none has owed a step for over ${toDuration(longMs)}` };
-  const oldest = await connection.use((client) => client.zrange(owing, "0", "2"));
+  const oldest = await connection.use((client) => client.zrange(owing, "0", String(Math.min(stuck, 3) - 1)));
   const detail = `${count(stuck, "run")} owed a step for over ${toDuration(longMs)} (${oldest.join(", ")}): is a worker with that agent running? "drover show ID" tells what a run waits for`;
   return { check: "runs", state: "warning", detail };
 }

@@ -1,7 +1,9 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect, inject, test } from "vitest";
 import type { Diagnosis } from "../../src/cli/doctor.ts";
+import { createKeys } from "../../src/redis/keys.ts";
 import { startTestRedis, testPrefix } from "../support/redis.ts";
 import { fixture, runDrover, startDrover } from "./run-drover.ts";
 
@@ -113,6 +115,20 @@ test("Redis that is away is an error, and the model is still looked at", async (
   });
   expect(report.of("model")?.state).toBe("error");
   expect(report.code).toBe(1);
+});
+
+test("runs that have owed a step for over a minute are a warning that names them", async () => {
+  answer = { status: 200, body: '"small"' };
+  const env = base();
+  const client = new Redis(inject("redisUrl"));
+  await client.zadd(createKeys(env.DROVER_PREFIX).owing, Date.now() - 61_000, "stuck-1", Date.now(), "fresh-1");
+  const report = await doctor(env);
+  client.disconnect();
+  expect(report.of("runs")).toMatchObject({
+    state: "warning",
+    detail: expect.stringMatching(/^1 run owed a step for over 1 min \(stuck-1\): is a worker/) as string,
+  });
+  expect(report.code).toBe(0);
 });
 
 test("steps that wait without any worker are a warning, and none with one there", async () => {
