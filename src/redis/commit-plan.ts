@@ -56,7 +56,7 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
 }
 
 /** Since when the run owes something that could be done: not before the earliest of its steps may run. */
-export function owingSince(run: Run): number | undefined {
+function owingSince(run: Run): number | undefined {
   const steps = owed(run);
   if (steps.length === 0) return undefined;
   return Math.max(run.updatedAt, Math.min(...steps.map((step) => step.notBefore ?? 0)));
