@@ -91,28 +91,35 @@ export function feedDelta(state: FeedState, delta: FeedDelta): Fed | null {
 
 /** Takes one committed entry, after all live text that was published before it. */
 export function feedEntry(state: FeedState, entry: ExpandedEntry, textOf: (content: Content | null) => string): Fed {
-  const events: RunFeedEvent[] = [];
-  let { open } = state;
-  let { turns } = state;
+  const { seq, at } = entry;
   if (entry.type === "model_answered") {
     const text = entry.answer?.role === "assistant" ? textOf(entry.answer.content) : "";
-    const { turn, attempt, execution } = entry;
-    if (open && (open.execution !== execution || !text.startsWith(open.known))) {
-      events.push(supersede(state, open));
-      open = undefined;
-    }
-    const rest = text.slice(open?.length ?? 0);
-    if (rest !== "") events.push(textEvent(state, { turn, attempt, execution, length: text.length }, rest));
-    open = undefined;
-    turns = entry.turn;
-  } else if (open && isVoid(entry, open)) {
-    events.push(supersede(state, open));
-    open = undefined;
+    const events = [...confirm(state, entry, text), { ...entry, id: toFeedId({ seq, length: 0 }) }];
+    return { state: { seq, at, turns: entry.turn, open: undefined, skip: 0 }, events };
   }
-  const next = { seq: entry.seq, at: entry.at, turns, open, skip: open ? state.skip : 0 };
-  const position = { seq: entry.seq, execution: open?.execution, length: open?.length ?? 0 };
-  events.push({ ...entry, id: toFeedId(position) });
-  return { state: next, events };
+  const { open, turns } = state;
+  if (!open) return { state: { ...state, seq, at }, events: [{ ...entry, id: toFeedId({ seq, length: 0 }) }] };
+  if (isVoid(entry, open)) {
+    const events = [supersede(state, open), { ...entry, id: toFeedId({ seq, length: 0 }) }];
+    return { state: { seq, at, turns, open: undefined, skip: 0 }, events };
+  }
+  return { state: { ...state, seq, at }, events: [{ ...entry, id: toFeedId({ ...open, seq }) }] };
+}
+
+/** What is missing of an answer's text. What was given out and does not begin it is superseded. */
+function confirm(
+  state: FeedState,
+  answer: { turn: number; attempt: number; execution: string },
+  text: string,
+): RunFeedEvent[] {
+  const { turn, attempt, execution } = answer;
+  const { open } = state;
+  const begun = open && open.execution === execution && text.startsWith(open.known);
+  const rest = text.slice(begun ? open.length : 0);
+  return [
+    ...(open && !begun ? [supersede(state, open)] : []),
+    ...(rest === "" ? [] : [textEvent(state, { turn, attempt, execution, length: text.length }, rest)]),
+  ];
 }
 
 function isVoid(entry: ExpandedEntry, open: OpenText): boolean {

@@ -211,6 +211,14 @@ export type StartPayload = {
   traceparent?: string | undefined;
 };
 
+/** Where a start goes: its run's id, its place among others (lower goes first), and a wait before its first step. */
+export const startPlaceSchema: z.ZodType<StartPlace> = z.object({
+  runId: runIdSchema,
+  priority: z.int().min(1).max(2_097_152).optional(),
+  delayMs: z.int().min(0).optional(),
+});
+export type StartPlace = { runId: string; priority?: number | undefined; delayMs?: number | undefined };
+
 /** What a new run is made of. Times are epoch ms by Redis's clock; `token` is random. */
 export type NewRun = {
   runId: string;

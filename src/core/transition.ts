@@ -8,22 +8,11 @@
 // T5. A started call that is not repeatable becomes ready again only by a person's word (invariant 4).
 
 import { stricter } from "./agent.ts";
-import {
-  append,
-  type Change,
-  type Draft,
-  endRun,
-  finish,
-  joinIfSettled,
-  log,
-  makeDraft,
-  oweModel,
-  replaceCall,
-} from "./change.ts";
-import type { EventMeta, RunEvent, StepRef } from "./event.ts";
-import { modelIndex } from "./owed.ts";
-import { addUsage, isEnded, type ModelStep, type OpenCall, type Run } from "./run.ts";
+import { append, type Change, type Draft, endRun, finish, log, makeDraft, oweModel } from "./change.ts";
+import type { EventMeta, RunEvent } from "./event.ts";
+import { addUsage, isEnded, type Run } from "./run.ts";
 import * as calls from "./transition-calls.ts";
+import { befallStep, owedModel } from "./transition-steps.ts";
 
 export type { Change } from "./change.ts";
 
@@ -66,7 +55,7 @@ function apply(draft: Draft, event: Exclude<RunEvent, { type: "usage_reported" |
     case "step_held":
     case "step_isolated":
     case "step_crashed":
-      return stepMet(draft, event);
+      return befallStep(draft, event);
     case "limit_reached":
       if (!owedModel(draft.run, event.step)) return false;
       endRun(draft, {
@@ -88,10 +77,6 @@ function apply(draft: Draft, event: Exclude<RunEvent, { type: "usage_reported" |
       });
       return true;
   }
-}
-
-function owedModel(run: Run, step: StepRef): ModelStep | undefined {
-  return step.index === modelIndex && run.model?.owedAt === step.owedAt ? run.model : undefined;
 }
 
 function runBegan(draft: Draft, event: EventOf<"run_began">): boolean {
@@ -145,42 +130,6 @@ function modelFailed(draft: Draft, event: EventOf<"model_failed">): boolean {
   if (nextAt === null) endRun(draft, { status: "failed", stopReason: "model_error", error });
   else run.model = { attempt: step.attempt + 1, owedAt: run.revision, notBefore: nextAt };
   return true;
-}
-
-/** What befell a step itself rather than its work: held back, begun alone, crashed. */
-function stepMet(draft: Draft, event: EventOf<"step_held" | "step_isolated" | "step_crashed">): boolean {
-  const model = owedModel(draft.run, event.step);
-  const call = model ? undefined : calls.owedCall(draft.run, event.step);
-  if (!model && !call) return false;
-  const target = model ?? (call as OpenCall);
-  const { run } = draft;
-  const update = (fields: Partial<ModelStep>): void => {
-    if (model) run.model = { ...model, ...fields };
-    else if (call) replaceCall(draft, { ...call, ...fields } as OpenCall);
-  };
-  switch (event.type) {
-    case "step_isolated":
-      if (event.count !== (target.isolatedStarts ?? 0) + 1) return false;
-      update({ isolatedStarts: event.count });
-      return true;
-    case "step_held": {
-      // A started call is nobody's to hold: it may be running.
-      if (call && call.state !== "ready") return false;
-      const { hold, until } = event;
-      update({ owedAt: run.revision, notBefore: until, hold });
-      log(draft, { type: "step_held", callId: call?.callId, ...hold, until });
-      return true;
-    }
-    case "step_crashed": {
-      const { error, poison, nextAt, count: crashes } = event;
-      if (!poison && crashes !== (target.crashes ?? 0) + 1) return false;
-      log(draft, { type: "step_crashed", callId: call?.callId, error, nextAt });
-      if (poison || nextAt === null) endRun(draft, { status: "failed", stopReason: "poison", error });
-      else if (call && call.state !== "ready") update({ crashes });
-      else update({ crashes, owedAt: run.revision, notBefore: nextAt });
-      return true;
-    }
-  }
 }
 
 /** How many ids of past inputs a run remembers; a command is re-sent within seconds, not hundreds of inputs later. */

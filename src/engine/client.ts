@@ -4,7 +4,14 @@ import { DroverError, toError } from "../core/errors.ts";
 import type { FeedEntry, RunEvent } from "../core/event.ts";
 import { type InputMessage, toInputMessages } from "../core/message.ts";
 import { owed } from "../core/owed.ts";
-import { makeRejectedRun, makeRun, type Run, runIdSchema, type StartPayload, startPayloadSchema } from "../core/run.ts";
+import {
+  makeRejectedRun,
+  makeRun,
+  type Run,
+  type StartPayload,
+  startPayloadSchema,
+  startPlaceSchema,
+} from "../core/run.ts";
 import type { Clock, Ids, Logger, RunFilter, RunPage, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
 import type { Advance } from "./advance.ts";
 import { canonical, hashText } from "./hash.ts";
@@ -53,57 +60,18 @@ export type Client = {
 };
 
 export function createClient(deps: ClientDeps): Client {
-  const { store, queue, signals, clock, ids, telemetry, logger, advance } = deps;
-
-  async function create(runId: string, payload: StartPayload, options: StartOptions = {}): Promise<Run> {
-    const messages = toInputMessages(payload.input);
-    const run = makeRun({
-      ...payload,
-      runId,
-      messages,
-      inputHash: hashInput(payload),
-      priority: options.priority,
-      delayMs: options.delayMs,
-      trace: telemetry.startTrace(runId, payload.traceparent),
-      at: clock.now(),
-      token: ids.token(),
-    });
-    const entry: FeedEntry = {
-      type: "run_created",
-      seq: 1,
-      at: run.createdAt,
-      turn: 0,
-      messages: [0, messages.length],
-    };
-    const result = await store.create(run, messages, [entry]);
-    // A try whose reply was lost finds its own record.
-    const existing = result.created || result.run.token === run.token ? undefined : result.run;
-    if (existing && existing.inputHash !== run.inputHash) {
-      throw new DroverError(
-        "conflict",
-        `Run "${runId}" exists already with another agent or input. Choose another runId, or start it with the same input.`,
-      );
-    }
-    if (!existing) telemetry.recordStart(run);
-    // Repeated for a run that exists: whoever wrote it may have ended before queueing its step.
-    await queue.add(owed(existing ?? run)).catch((error: unknown) => {
-      // The record is written, so the run is started: a sweeper queues its step.
-      logger.warn({ runId, error: toError(error).message }, "the first step could not be queued yet");
-    });
-    return existing ?? run;
-  }
+  const { store, signals, clock, ids, telemetry, advance } = deps;
 
   return {
     async start(agent, input, options = {}) {
       const { runId = ids.runId(), priority, delayMs, ...rest } = options;
       const payload = parsePayload({ agent, input, ...defined(rest) }, deps.payloadLimitBytes);
-      const id = runIdSchema.safeParse(runId);
-      if (!id.success)
-        throw new DroverError("invalid", `runId: ${id.error.issues[0]?.message}; got ${JSON.stringify(runId)}`);
-      return create(id.data, payload, { priority, delayMs });
+      const place = startPlaceSchema.safeParse({ runId, priority, delayMs });
+      if (!place.success) throw invalid(place.error.issues);
+      return create(deps, place.data.runId, payload, place.data);
     },
 
-    accept: (runId, payload, priority) => create(runId, payload, { priority }),
+    accept: (runId, payload, priority) => create(deps, runId, payload, { priority }),
 
     async reject({ runId, agent, reason }) {
       const trace = telemetry.startTrace(runId);
@@ -133,6 +101,51 @@ export function createClient(deps: ClientDeps): Client {
   };
 }
 
+/** Writes a run's record, unless its id is taken by the same input, and queues what it owes. */
+async function create(
+  deps: ClientDeps,
+  runId: string,
+  payload: StartPayload,
+  options: StartOptions = {},
+): Promise<Run> {
+  const { store, queue, clock, ids, telemetry, logger } = deps;
+  const messages = toInputMessages(payload.input);
+  const run = makeRun({
+    ...payload,
+    runId,
+    messages,
+    inputHash: hashInput(payload),
+    priority: options.priority,
+    delayMs: options.delayMs,
+    trace: telemetry.startTrace(runId, payload.traceparent),
+    at: clock.now(),
+    token: ids.token(),
+  });
+  const entry: FeedEntry = {
+    type: "run_created",
+    seq: 1,
+    at: run.createdAt,
+    turn: 0,
+    messages: [0, messages.length],
+  };
+  const result = await store.create(run, messages, [entry]);
+  // A try whose reply was lost finds its own record.
+  const existing = result.created || result.run.token === run.token ? undefined : result.run;
+  if (existing && existing.inputHash !== run.inputHash) {
+    throw new DroverError(
+      "conflict",
+      `Run "${runId}" exists already with another agent or input. Choose another runId, or start it with the same input.`,
+    );
+  }
+  if (!existing) telemetry.recordStart(run);
+  // Repeated for a run that exists: whoever wrote it may have ended before queueing its step.
+  await queue.add(owed(existing ?? run)).catch((error: unknown) => {
+    // The record is written, so the run is started: a sweeper queues its step.
+    logger.warn({ runId, error: toError(error).message }, "the first step could not be queued yet");
+  });
+  return existing ?? run;
+}
+
 /** Emits the span of a wait for a person, now that it has ended. */
 function recordDecision(telemetry: Telemetry, { previous, run }: Change, event: RunEvent): void {
   if (event.type !== "approved" && event.type !== "denied") return;
@@ -157,12 +170,14 @@ function defined<T extends object>(value: T): Partial<T> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Partial<T>;
 }
 
+function invalid(issues: readonly { path: PropertyKey[]; message: string }[]): DroverError {
+  const problems = issues.map(({ path, message }) => `${path.join(".") || "input"}: ${message}`);
+  return new DroverError("invalid", `The run was not started: ${problems.join("; ")}.`);
+}
+
 function parsePayload(value: unknown, limitBytes: number): StartPayload {
   const parsed = startPayloadSchema.safeParse(value);
-  if (!parsed.success) {
-    const problems = parsed.error.issues.map((issue) => `${issue.path.join(".") || "input"}: ${issue.message}`);
-    throw new DroverError("invalid", `The run was not started: ${problems.join("; ")}.`);
-  }
+  if (!parsed.success) throw invalid(parsed.error.issues);
   const bytes = Buffer.byteLength(JSON.stringify(parsed.data));
   if (bytes > limitBytes) {
     throw new DroverError(

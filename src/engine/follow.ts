@@ -48,7 +48,7 @@ export async function* follow(deps: Deps, runId: string, options: FollowOptions 
       if (events.length === 0) await bell.wait(lookEveryMs);
     }
   } finally {
-    await unsubscribe();
+    unsubscribe();
   }
 }
 

@@ -1,10 +1,8 @@
 import type { Change } from "../core/change.ts";
-import type { Message, ToolMessage } from "../core/message.ts";
+import type { Message } from "../core/message.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { RunStore } from "../ports.ts";
-
-/** A run as this process last wrote or read it. It may be stale. */
-export type Recalled = { run: Run; messages: readonly Message[] };
+import { createKnownRuns, type KnownRuns, runOverhead, sizeOf } from "./known-runs.ts";
 
 /**
  * What this process knows of runs it works on, so that the usual step needs no read: it was made owed by a commit of
@@ -13,102 +11,58 @@ export type Recalled = { run: Run; messages: readonly Message[] };
 export type Recall = {
   /** The store, with what passes through it remembered. */
   store: RunStore;
-  get(runId: string): Recalled | undefined;
+  get(runId: string): { run: Run; messages: readonly Message[] } | undefined;
   /** Null: everything. */
   forget(runId: string | null): void;
 };
 
-type Known = { run: Run; messages: Message[]; results: Map<string, ToolMessage>; size: number };
+const defaultLimit = 32 * 1024 * 1024;
 
-/** About how many characters of transcripts are kept; the runs used last are. */
-const keptCharacters = 32 * 1024 * 1024;
-
-export function createRecall(store: RunStore, limit: number = keptCharacters): Recall {
-  const runs = new Map<string, Known>();
-  let total = 0;
-
-  function forget(runId: string | null): void {
-    if (runId === null) {
-      runs.clear();
-      total = 0;
-      return;
-    }
-    total -= runs.get(runId)?.size ?? 0;
-    runs.delete(runId);
-  }
-
-  function keep(runId: string, known: Known): void {
-    forget(runId);
-    runs.set(runId, known);
-    total += known.size;
-    trim();
-  }
-
-  function trim(): void {
-    for (const oldest of runs.keys()) {
-      if (total <= limit) return;
-      forget(oldest);
-    }
-  }
-
-  function onCommit({ previous, run, append, results }: Change): void {
-    const { runId } = run;
-    const known = runs.get(runId);
-    if (known?.run.token !== previous.token || isEnded(run)) return forget(runId);
-    for (const result of results) known.results.set(result.callId, result);
-    for (const item of append) {
-      const message = item.type === "message" ? item.message : known.results.get(item.callId);
-      // A result that another process committed is in the store alone.
-      if (!message) return forget(runId);
-      if (item.type === "result") known.results.delete(item.callId);
-      known.messages.push(message);
-      total += sizeOf(message);
-      known.size += sizeOf(message);
-    }
-    known.run = run;
-    // The runs used last come last.
-    runs.delete(runId);
-    runs.set(runId, known);
-    trim();
-  }
-
+/** @param limit about how many characters of transcripts are kept; the runs used last are. */
+export function createRecall(store: RunStore, limit: number = defaultLimit): Recall {
+  const known = createKnownRuns(limit);
   return {
-    get: (runId) => runs.get(runId),
-    forget,
+    get: known.get,
+    forget: known.forget,
     store: {
       ...store,
       async create(run, messages, entries) {
-        const result = await store.create(run, messages, entries);
-        forget(run.runId);
-        return result;
+        known.forget(run.runId);
+        return store.create(run, messages, entries);
       },
       async loadWithMessages(runId) {
         const loaded = await store.loadWithMessages(runId);
         // Early results of a turn in progress are not read here.
-        if (!loaded || loaded.run.calls.length > 0) forget(runId);
+        if (!loaded || loaded.run.calls.length > 0) known.forget(runId);
         else {
           const messages = [...loaded.messages];
-          const size = messages.reduce((sum, message) => sum + sizeOf(message), overhead);
-          keep(runId, { run: loaded.run, messages, results: new Map(), size });
+          const size = messages.reduce((sum, message) => sum + sizeOf(message), runOverhead);
+          known.keep(runId, { run: loaded.run, messages, results: new Map(), size });
         }
         return loaded;
       },
       async commit(change) {
         const result = await store.commit(change);
-        if (result.committed) onCommit(change);
-        else forget(change.run.runId);
+        if (!result.committed || !learn(known, change)) known.forget(change.run.runId);
         return result;
       },
     },
   };
 }
 
-const overhead = 1_000;
-
-/** About how many characters a message holds. */
-function sizeOf(message: Message): number {
-  const { content } = message;
-  const text = typeof content === "string" ? content.length : content === null ? 0 : JSON.stringify(content).length;
-  if (message.role !== "assistant" || !message.toolCalls) return text + overhead / 10;
-  return message.toolCalls.reduce((sum, call) => sum + call.arguments.length + overhead / 10, text);
+/** Adds what was committed to what is known. False if that is not enough to go on from. */
+function learn(known: KnownRuns, { previous, run, append, results }: Change): boolean {
+  const own = known.get(run.runId);
+  if (own?.run.token !== previous.token || isEnded(run)) return false;
+  for (const result of results) own.results.set(result.callId, result);
+  for (const item of append) {
+    const message = item.type === "message" ? item.message : own.results.get(item.callId);
+    // A result that another process committed is in the store alone.
+    if (!message) return false;
+    if (item.type === "result") own.results.delete(item.callId);
+    own.messages.push(message);
+    own.size += sizeOf(message);
+  }
+  known.keep(run.runId, { ...own, run });
+  return true;
 }

@@ -207,7 +207,7 @@ async function waitForEnd(
       await Promise.race([rung, pause(Math.min(leftMs, lookEveryMs), signal)]);
     }
   } finally {
-    await unsubscribe();
+    unsubscribe();
   }
 }
 

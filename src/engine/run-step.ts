@@ -4,7 +4,7 @@ import { isSameStep, modelIndex, owed, type Step, wakeIndex } from "../core/owed
 import { backoffMs } from "../core/retry.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
-import { type ActiveStep, type ActiveSteps, StepAborted } from "./active-steps.ts";
+import { type ActiveStep, StepAborted } from "./active-steps.ts";
 import { performModel } from "./model-step.ts";
 import { done, handedBack, type RunStepDeps, recordEnd, type StepContext } from "./step.ts";
 import { performTool } from "./tool-step.ts";
@@ -131,7 +131,13 @@ async function crashed(
     return handedBack;
   }
   const error = toError(thrown);
-  if (error instanceof DroverError) return again(delivery, error.message);
+  if (error instanceof DroverError) {
+    deps.logger.warn(
+      { runId, code: error.code, error: error.message },
+      "a step could not go on; it is tried again later",
+    );
+    return again(delivery, error.message);
+  }
   deps.logger.error({ runId, error: error.message, stack: error.stack }, "a step met an error in Drover itself");
   try {
     const run = await deps.store.load(runId);

@@ -26,9 +26,7 @@ export async function performTool(
   context: StepContext,
 ): Promise<StepOutcome> {
   const { step } = context;
-  const open = run.calls.find((other) => other.callId === step.callId);
-  const call = last?.role === "assistant" ? last.toolCalls?.find((other) => other.callId === step.callId) : undefined;
-  if (!open || !call) throw new Error(`run ${run.runId} owes ${step.callId}, which its transcript does not end with`);
+  const { open, call } = findCall(run, last, step.callId);
   if (open.state === "started") {
     // Another delivery recorded a start: it is gone or no longer holds the step (invariant 4).
     return afterReport(deps, run, await deps.advance(run.runId, { type: "tool_lost", step }, { head: run }));
@@ -43,6 +41,14 @@ export async function performTool(
   const started = await start(deps, run, open, context);
   if (started === "superseded") return done;
   return report(deps, agent, { run: started.run, open, call, context, startToken: started.startToken });
+}
+
+function findCall(run: Run, last: Message | undefined, callId: string | undefined): { open: OpenCall; call: ToolCall } {
+  const calls = last?.role === "assistant" ? (last.toolCalls ?? []) : [];
+  const open = run.calls.find((other) => other.callId === callId);
+  const call = calls.find((other) => other.callId === callId);
+  if (!open || !call) throw new Error(`run ${run.runId} owes ${callId}, which its transcript does not end with`);
+  return { open, call };
 }
 
 /** Commits the start of a call that may not run again, before it runs. */

@@ -1,7 +1,6 @@
 import type { Agent } from "../define-agent.ts";
-import type { Drover, WorkerHandle } from "../drover.ts";
-import { createEngine } from "../engine/engine.ts";
-import { toView } from "../engine/run-handle.ts";
+import { createRunApi, type Drover, type WorkerHandle } from "../drover.ts";
+import { createEngine, type Engine } from "../engine/engine.ts";
 import { createIds } from "../ids.ts";
 import type { AgentRegistry, Logger, Telemetry } from "../ports.ts";
 import { createSilentLogger } from "../telemetry/logger.ts";
@@ -46,48 +45,49 @@ export function createMemoryDrover(options: MemoryDroverOptions): Drover {
   });
   const workers: WorkerHandle[] = [];
 
-  async function work(): Promise<WorkerHandle> {
-    const stopping = new AbortController();
-    const running = new Set<Promise<void>>();
-    let lastStartedAt: number | undefined;
-    const looping = (async () => {
-      while (!stopping.signal.aborted) {
-        const taken = queue.take();
-        if (taken) {
-          lastStartedAt = clock.now();
-          const step = engine.runStep(taken.delivery).then(taken.end);
-          running.add(step);
-          void step.then(() => running.delete(step));
-        } else await nextChange({ queue, clock, wakers, running, auto: !options.clock, signal: stopping.signal });
-      }
-      await Promise.all(running);
-    })();
-    const handle: WorkerHandle = {
-      queues: ["model", "tools"],
-      stats: () => ({ running: running.size, lastStartedAt }),
-      stop: () => {
-        stopping.abort();
-        return looping;
-      },
-    };
-    workers.push(handle);
-    return handle;
-  }
-
   return {
-    work,
-    async start(agent, input, start) {
-      const run = await engine.client.start(typeof agent === "string" ? agent : agent.name, input, start);
-      return engine.handle(run.runId);
+    async work() {
+      const handle = startMemoryWorker({ engine, queue, clock, wakers, auto: !options.clock });
+      workers.push(handle);
+      return handle;
     },
-    get: engine.handle,
-    async list(filter = {}) {
-      const { runs, cursor } = await engine.client.list(filter);
-      return { runs: runs.map((run) => toView(run, undefined)), ...(cursor ? { cursor } : {}) };
-    },
+    ...createRunApi(() => engine),
     async close() {
       await Promise.all(workers.map((worker) => worker.stop()));
       engine.close();
+    },
+  };
+}
+
+type WorkerParts = Omit<Waiting, "running" | "signal"> & { engine: Engine };
+
+/** Takes every step that is due at once, and waits for the next one. */
+function startMemoryWorker({ engine, ...parts }: WorkerParts): WorkerHandle {
+  const { queue, clock } = parts;
+  const stopping = new AbortController();
+  const running = new Set<Promise<void>>();
+  let lastStartedAt: number | undefined;
+  async function loop(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const taken = queue.take();
+      if (!taken) {
+        await nextChange({ ...parts, running, signal: stopping.signal });
+        continue;
+      }
+      lastStartedAt = clock.now();
+      const step = engine.runStep(taken.delivery).then(taken.end);
+      running.add(step);
+      void step.then(() => running.delete(step));
+    }
+    await Promise.all(running);
+  }
+  const looping = loop();
+  return {
+    queues: ["model", "tools"],
+    stats: () => ({ running: running.size, lastStartedAt }),
+    stop: () => {
+      stopping.abort();
+      return looping;
     },
   };
 }

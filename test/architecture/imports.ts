@@ -56,7 +56,7 @@ export const layers: readonly Layer[] = [
   {
     name: "drover",
     // The composition root and what it alone needs.
-    places: ["drover.ts", "define-agent.ts", "ids.ts", "isolate.ts"],
+    places: ["drover.ts", "backend.ts", "worker.ts", "define-agent.ts", "ids.ts", "isolate.ts"],
     layers: ["core", "ports", "engine", "config", ...adapters],
     packages: ["ioredis", "zod"],
     node: "any",

@@ -1,0 +1,63 @@
+import type { Redis, RedisOptions } from "ioredis";
+import { createStepQueue } from "./bullmq/step-queue.ts";
+import { createEngine, type Engine } from "./engine/engine.ts";
+import type { SweepDeps } from "./engine/sweep.ts";
+import { createIds } from "./ids.ts";
+import { isolatedStep, isolateInChild } from "./isolate.ts";
+import type { AgentRegistry, Logger, Telemetry } from "./ports.ts";
+import { type ConnectionRole, connect, type RedisConnection } from "./redis/connection.ts";
+import { createKeys } from "./redis/keys.ts";
+import { createRedisClock, type RedisClock } from "./redis/redis-clock.ts";
+import { createRedisRunStore } from "./redis/run-store.ts";
+import { createRedisSignals } from "./redis/signals.ts";
+
+/** A URL, ioredis options, or an ioredis instance to copy. */
+export type RedisTarget = string | RedisOptions | Redis;
+
+/** What both a producer and a worker are made over. */
+export type BackendOptions = {
+  redis: RedisTarget;
+  prefix: string;
+  agents: AgentRegistry;
+  telemetry: Telemetry;
+  logger: Logger;
+  payloadLimitBytes: number;
+};
+
+/** An engine over Redis and BullMQ, with the parts that must be closed. */
+export type Backend = SweepDeps & {
+  engine: Engine;
+  clock: RedisClock;
+  connection: RedisConnection;
+  close(): Promise<void>;
+};
+
+/**
+ * Opens one connection for records and queues, so that a commit and the steps it makes owed leave together. As a
+ * producer it fails at once while Redis is away; as a worker it waits.
+ */
+export function openBackend(options: BackendOptions, role: ConnectionRole): Backend {
+  const { redis, prefix, logger } = options;
+  const keys = createKeys(prefix);
+  const connection = connect(redis, { role, logger, name: `drover-${role}` });
+  const clock = createRedisClock({ connection, logger });
+  const store = createRedisRunStore({ connection, keys, logger });
+  const queue = createStepQueue({ connection, prefix, clock, logger });
+  const signals = createRedisSignals({ target: redis, connection, keys, logger });
+  const isolate = isolatedStep() ? undefined : isolateInChild;
+  const engine = createEngine({ ...options, store, queue, signals, clock, ids: createIds(), isolate });
+  return {
+    engine,
+    store,
+    queue,
+    clock,
+    logger,
+    connection,
+    close: async () => {
+      engine.close();
+      clock.stop();
+      await Promise.allSettled([signals.close(), queue.close()]);
+      await connection.close();
+    },
+  };
+}

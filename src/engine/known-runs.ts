@@ -1,0 +1,55 @@
+import type { Message, ToolMessage } from "../core/message.ts";
+import type { Run } from "../core/run.ts";
+
+/** A run as last written or read, its transcript, and the results that wait for the others of their turn. */
+export type KnownRun = { run: Run; messages: Message[]; results: Map<string, ToolMessage>; size: number };
+
+/** The runs used last, up to about so many characters of transcript. */
+export type KnownRuns = {
+  get(runId: string): KnownRun | undefined;
+  /** Puts a run last in line; `size` may have grown since. */
+  keep(runId: string, known: KnownRun): void;
+  /** Null: everything. */
+  forget(runId: string | null): void;
+};
+
+export function createKnownRuns(limit: number): KnownRuns {
+  const runs = new Map<string, { known: KnownRun; size: number }>();
+  let total = 0;
+
+  function forget(runId: string | null): void {
+    if (runId === null) {
+      runs.clear();
+      total = 0;
+      return;
+    }
+    total -= runs.get(runId)?.size ?? 0;
+    runs.delete(runId);
+  }
+
+  return {
+    get: (runId) => runs.get(runId)?.known,
+    keep(runId, known) {
+      forget(runId);
+      runs.set(runId, { known, size: known.size });
+      total += known.size;
+      for (const oldest of runs.keys()) {
+        if (total <= limit) return;
+        forget(oldest);
+      }
+    },
+    forget,
+  };
+}
+
+/** What a run costs beside its text, and a message beside its own. */
+export const runOverhead = 1_000;
+const messageOverhead = 100;
+
+/** About how many characters a message holds. */
+export function sizeOf(message: Message): number {
+  const { content } = message;
+  const text = typeof content === "string" ? content.length : content === null ? 0 : JSON.stringify(content).length;
+  if (message.role !== "assistant" || !message.toolCalls) return text + messageOverhead;
+  return message.toolCalls.reduce((sum, call) => sum + call.arguments.length + messageOverhead, text);
+}

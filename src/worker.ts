@@ -1,0 +1,118 @@
+import { type Backend, type BackendOptions, openBackend } from "./backend.ts";
+import { toolQueue } from "./bullmq/step-job.ts";
+import { createStepWorker } from "./bullmq/step-worker.ts";
+import { DroverError } from "./core/errors.ts";
+import { startSweeper } from "./engine/sweep.ts";
+import { endIsolated, isolatedStep } from "./isolate.ts";
+import type { Delivery } from "./ports.ts";
+import { checkRedis } from "./redis/check.ts";
+import { makeClient } from "./redis/redis-options.ts";
+
+export type WorkOptions = {
+  /** Steps at once on each queue; default 100. */
+  concurrency?: number | undefined;
+  /** Queues to serve: `runs`, `model`, `tools`, and queues named by tools. Default: all that the agents need. */
+  queues?: readonly string[] | undefined;
+  /** How long steps in hand may go on when the worker stops, in ms; default 10,000. */
+  graceMs?: number | undefined;
+  /** How long a step's lock outlives its worker, in ms; default 3,000. */
+  lockMs?: number | undefined;
+  /** Refuse to work on a Redis whose settings can lose runs (eviction); default true. */
+  strict?: boolean | undefined;
+};
+
+export type WorkerHandle = {
+  readonly queues: readonly string[];
+  /** Steps in hand, and when the last one was begun, epoch ms. */
+  stats(): { running: number; lastStartedAt: number | undefined };
+  /** Takes no more steps, lets those in hand end within the grace period, gives the rest back. */
+  stop(): Promise<void>;
+};
+
+const defaultConcurrency = 100;
+const ownQueues = ["runs", "model", "tools"];
+
+export type WorkerDeps = BackendOptions & {
+  /** Queues that tools of the agents name. */
+  toolQueues: readonly string[];
+  /** Sends what telemetry still holds; awaited before an isolated step's process ends. */
+  flush: () => Promise<void>;
+};
+
+/**
+ * Starts taking steps. In a process that was started for one isolated step, executes that one and ends the process.
+ *
+ * @throws DroverError "queue_unavailable", or "unsupported" for a Redis that can lose runs.
+ */
+export async function startWorker(deps: WorkerDeps, options: WorkOptions): Promise<WorkerHandle> {
+  const backend = openBackend(deps, "worker");
+  try {
+    await backend.connection.ready();
+    await refuseUnfitRedis(backend, options.strict ?? true);
+    await backend.clock.ready();
+    const alone = isolatedStep();
+    return alone ? await runAlone(backend, alone, deps.flush) : await takeSteps(backend, deps, options);
+  } catch (error) {
+    await backend.close();
+    throw error;
+  }
+}
+
+async function takeSteps(backend: Backend, deps: WorkerDeps, options: WorkOptions): Promise<WorkerHandle> {
+  const { engine, clock, logger } = backend;
+  const queues = options.queues ?? [...ownQueues, ...new Set(deps.toolQueues)];
+  const worker = createStepWorker({
+    connect: () => makeClient(deps.redis, "worker", "drover-step-worker"),
+    prefix: deps.prefix,
+    queues: queues.map((queue) => (ownQueues.includes(queue) ? queue : toolQueue(queue))),
+    concurrency: options.concurrency ?? defaultConcurrency,
+    process: engine.runStep,
+    processStart: ({ start, priority }) => engine.takeStart(start, priority),
+    clock,
+    logger,
+    lockMs: options.lockMs,
+    graceMs: options.graceMs,
+    maxPayloadBytes: deps.payloadLimitBytes,
+  });
+  await worker.start();
+  const sweeper = startSweeper(backend);
+  let stopping: Promise<void> | undefined;
+  const stop = async (): Promise<void> => {
+    await worker.stop();
+    await sweeper.stop();
+    await backend.close();
+  };
+  return {
+    queues,
+    stats: worker.stats,
+    stop: () => {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+}
+
+async function runAlone(
+  { engine, clock, close }: Backend,
+  { lostWorkers, ...step }: NonNullable<ReturnType<typeof isolatedStep>>,
+  flush: () => Promise<void>,
+): Promise<never> {
+  const { signal } = new AbortController();
+  const delivery: Delivery = { step, lostWorkers, deliveries: lostWorkers + 1, signal, queuedAt: clock.now() };
+  await engine.runStep(delivery);
+  await flush();
+  await close();
+  return endIsolated();
+}
+
+async function refuseUnfitRedis({ connection, logger }: Backend, strict: boolean): Promise<void> {
+  const findings = await checkRedis(connection);
+  for (const { severity, setting, message } of findings) {
+    if (severity === "warning") logger.warn({ setting }, message);
+  }
+  const errors = findings.filter(({ severity }) => severity === "error");
+  if (errors.length === 0) return;
+  const text = errors.map(({ message }) => message).join(" ");
+  if (strict) throw new DroverError("unsupported", text);
+  logger.error({}, text);
+}
