@@ -12,7 +12,7 @@ const optionsSchema = z.object({
   ledgerDir: z.string(),
   /** Every step that ended is delivered once more at once. */
   redeliver: z.boolean().default(false),
-  /** Model steps of turns after the first ask the gate between reading the run and going on. */
+  /** Model steps ask the gate between reading the run and going on. */
   holdLoads: z.boolean().default(false),
   graceMs: z.int().optional(),
   concurrency: z.int().optional(),

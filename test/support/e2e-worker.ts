@@ -50,7 +50,7 @@ function withHeldLoads(store: RunStore, { gateUrl }: ParsedE2eOptions): RunStore
     ...store,
     async loadWithMessages(runId) {
       const loaded = await store.loadWithMessages(runId);
-      if (loaded && loaded.run.turns > 0) await visitGate(gateUrl, { what: "loaded", runId });
+      await visitGate(gateUrl, { what: "loaded", runId });
       return loaded;
     },
   };

@@ -10,6 +10,8 @@ export type WorkerProcess = {
   pid: number;
   exit: Promise<Exit>;
   exited(): boolean;
+  /** All it printed, once it has ended. */
+  printed: Promise<string>;
   /** Its log lines so far. */
   logLines(): string[];
   /** Each sends a signal; epoch ms of that moment. */
@@ -81,6 +83,7 @@ function watch(child: ChildProcess): Watched {
     pid: child.pid ?? 0,
     exit,
     exited,
+    printed: new Promise((resolve) => child.once("close", () => resolve(output.text()))),
     logLines: () =>
       output
         .text()

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { Queue } from "bullmq";
 import { Redis } from "ioredis";
 import { inject, onTestFinished } from "vitest";
@@ -10,6 +11,7 @@ import type { RunHandle, RunResult } from "../../src/engine/run-handle.ts";
 import { createKeys, type Keys } from "../../src/redis/keys.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import type { E2eOptions } from "./e2e-options.ts";
+import { eventually } from "./eventually.ts";
 import { type FakeAnswer, type FakeOpenAI, type FakeRequest, startFakeOpenai } from "./fake-openai.ts";
 import { type Gate, startGate } from "./gate.ts";
 import { type Ledger, openLedger } from "./ledger.ts";
@@ -58,6 +60,7 @@ export async function makeWorld({ respond, server: own, ...given }: WorldOptions
   const options: E2eOptions = { redisUrl, prefix, baseURL: server.url, gateUrl: gate.url, ledgerDir, ...given };
   const drover = createDrover({ redis: redisUrl, prefix, logger: createSilentLogger() });
   onTestFinished(() => drover.close());
+  const queues = new Map<string, Queue>();
   return {
     options,
     prefix,
@@ -69,8 +72,11 @@ export async function makeWorld({ respond, server: own, ...given }: WorldOptions
     drover,
     work: (more = {}) => startWorkerProcess({ ...options, ...more }),
     plainQueue(name) {
+      const known = queues.get(name);
+      if (known) return known;
       const queue = new Queue(name, { connection: redis, prefix: `${prefix}:q` });
       queue.on("error", () => {});
+      queues.set(name, queue);
       onTestFinished(() => queue.close());
       return queue;
     },
@@ -89,6 +95,32 @@ export function resultsOf(runs: RunHandle[], timeoutMs: number): Promise<RunResu
       }
     }),
   );
+}
+
+export type JobCounts = { active: number; delayed: number; waiting: number };
+
+/** Jobs of all queues that steps use, by state. */
+export async function countJobs(world: World): Promise<JobCounts> {
+  const queues = ["runs", "model", "tools"].map((name) => world.plainQueue(name));
+  const counts = await Promise.all(queues.map((queue) => queue.getJobCounts()));
+  const sum = (...states: string[]): number =>
+    counts.flatMap((count) => states.map((state) => count[state] ?? 0)).reduce((total, count) => total + count, 0);
+  return { active: sum("active"), delayed: sum("delayed"), waiting: sum("waiting", "prioritized", "waiting-children") };
+}
+
+/** Resolves when the queues hold exactly these jobs. */
+export async function jobsAre(world: World, expected: JobCounts): Promise<void> {
+  let counts: JobCounts | undefined;
+  const same = async (): Promise<true | undefined> => {
+    counts = await countJobs(world);
+    return isDeepStrictEqual(counts, expected) || undefined;
+  };
+  await eventually(same).catch(async () => {
+    const queues = ["runs", "model", "tools"].map((name) => world.plainQueue(name));
+    const jobs = (await Promise.all(queues.map((queue) => queue.getJobs()))).flat();
+    const names = jobs.map(({ id, name }) => `${name} ${id}`).join(", ");
+    throw new Error(`expected jobs ${JSON.stringify(expected)}, there are ${JSON.stringify(counts)}: ${names}`);
+  });
 }
 
 /** Everything the feed of a run tells, from its beginning to its end. */
