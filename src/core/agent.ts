@@ -34,7 +34,7 @@ export const limitsSchema: z.ZodType<Limits> = z.strictObject({
     .optional(),
 });
 
-export const defaultMaxTurns = 15;
+const defaultMaxTurns = 15;
 
 /** How often and after what waits a failed attempt is made again. `delayMs` is the first wait; it doubles, with jitter. */
 export type RetryPolicy = { attempts: number; delayMs: number };

@@ -130,7 +130,7 @@ export function endRun(draft: Draft, ending: Ending): void {
 }
 
 /** A step due within this time counts as running; a longer wait shows as waiting. */
-export const waitingAfterMs = 5_000;
+const waitingAfterMs = 5_000;
 
 /** Derives what only follows from the rest: the status and the name of the wake step. */
 export function finish(draft: Draft): Change {

@@ -21,6 +21,10 @@ export class DroverError extends Error {
   }
 }
 
+export function unknownRun(runId: string): DroverError {
+  return new DroverError("not_found", `No run has the id "${runId}". "drover list" shows the ones there are.`);
+}
+
 /**
  * Thrown by a tool to say: nothing happened, it may be tried again.
  *

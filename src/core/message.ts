@@ -7,7 +7,7 @@ export type Json = string | number | boolean | null | Json[] | { [key: string]: 
  * One part of a message's content. Kept exactly as it came, fields we do not know included: `text`, `image_url`,
  * `file`, `refusal` and whatever a provider adds (features H2).
  */
-export const contentPartSchema: z.ZodType<ContentPart> = z.looseObject({ type: z.string().min(1) });
+const contentPartSchema: z.ZodType<ContentPart> = z.looseObject({ type: z.string().min(1) });
 export type ContentPart = { type: string; [field: string]: unknown };
 
 export const contentSchema: z.ZodType<Content> = z.union([z.string(), z.array(contentPartSchema)]);
@@ -23,7 +23,7 @@ const extraSchema = z.record(z.string(), z.unknown());
  * - `id`: the provider's id, only a field; sent back in the tool message.
  * - `arguments`: JSON text as replayed to the provider.
  */
-export const toolCallSchema: z.ZodType<ToolCall> = z.object({
+const toolCallSchema: z.ZodType<ToolCall> = z.object({
   callId: z.string(),
   id: z.string(),
   name: z.string(),
@@ -85,7 +85,7 @@ export const messageSchema: z.ZodType<Message> = z.discriminatedUnion("role", [
 
 /** What a producer may put into `input`: text, or messages that hold no tool calls. */
 export type InputMessage = { role: "system" | "developer" | "user" | "assistant"; content: Content };
-export const inputMessageSchema: z.ZodType<InputMessage> = z.strictObject({
+const inputMessageSchema: z.ZodType<InputMessage> = z.strictObject({
   role: z.enum(["system", "developer", "user", "assistant"]),
   content: contentSchema,
 });

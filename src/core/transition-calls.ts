@@ -143,7 +143,7 @@ function unknown(draft: Draft, call: OpenCall, message: string): void {
 }
 
 /** What the model reads of a call whose outcome is unknown. */
-export function unknownText(tool: string, message: string): string {
+function unknownText(tool: string, message: string): string {
   return (
     `Outcome unknown: "${tool}" was started but did not report back (${message}). ` +
     "It may or may not have taken effect and was not run again. Check before you repeat it."

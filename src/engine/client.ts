@@ -1,6 +1,6 @@
 import type { Limits } from "../core/agent.ts";
 import type { Change } from "../core/change.ts";
-import { DroverError, toError } from "../core/errors.ts";
+import { DroverError, toError, unknownRun } from "../core/errors.ts";
 import type { FeedEntry, RunEvent } from "../core/event.ts";
 import { type InputMessage, toInputMessages } from "../core/message.ts";
 import { owed } from "../core/owed.ts";
@@ -160,10 +160,6 @@ function recordDecision(telemetry: Telemetry, { previous, run }: Change, event: 
     decision: event.type,
     by: event.by,
   });
-}
-
-export function unknownRun(runId: string): DroverError {
-  return new DroverError("not_found", `No run has the id "${runId}". "drover list" shows the ones there are.`);
 }
 
 function defined<T extends object>(value: T): Partial<T> {

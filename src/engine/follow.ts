@@ -1,4 +1,4 @@
-import { DroverError } from "../core/errors.ts";
+import { DroverError, unknownRun } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import {
   type ExpandedEntry,
@@ -129,7 +129,7 @@ type Start = { state: FeedState; ended: boolean };
 
 async function startState(store: RunStore, runId: string, position: FeedPosition): Promise<Start> {
   const run = await store.load(runId);
-  if (!run) throw new DroverError("not_found", `No run has the id "${runId}". "drover list" shows the ones there are.`);
+  if (!run) throw unknownRun(runId);
   const [next] = await store.readFeed(runId, position.seq, 1);
   if (!next) return { state: startFeed(position, run.turns), ended: isEnded(run) };
   return { state: startFeed(position, next.type === "model_answered" ? next.turn - 1 : next.turn), ended: false };

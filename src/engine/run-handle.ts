@@ -176,7 +176,7 @@ function describeWait(run: Run): string {
 }
 
 /** The final answer of a completed run; its last message, since nothing is appended after the end. */
-export function outputOf(last: Message | undefined): string | undefined {
+function outputOf(last: Message | undefined): string | undefined {
   return last?.role === "assistant" ? answerTextOf(last) : undefined;
 }
 

@@ -10,7 +10,7 @@ import { done, handedBack, type RunStepDeps, recordEnd, type StepContext } from 
 import { performTool } from "./tool-step.ts";
 
 /** A step that lost this many workers runs alone in a child process (invariant 8). */
-export const isolateAfter = 3;
+const isolateAfter = 3;
 /** Begun alone this often without an outcome, it is poison even if nobody saw its child die. */
 const isolatedStartsAllowed = 3;
 /** A step that meets a bug of ours this often ends its run. */

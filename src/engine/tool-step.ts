@@ -16,7 +16,7 @@ import {
 } from "./step.ts";
 
 /** A result may come this long after the tool's own timeout: its worker still has to commit it. */
-export const lateResultMs = 2_000;
+const lateResultMs = 2_000;
 
 /** One tool execution. `last` is the assistant message whose calls are open: the transcript ends with it until they settle. */
 export async function performTool(

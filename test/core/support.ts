@@ -66,7 +66,7 @@ export const askPlan: Extract<CallPlan, { effect: unknown }> = {
 };
 export const settlePlan: CallPlan = { type: "settle", content: "unknown tool" };
 
-export function planned(turn: number, plans: CallPlan[]): PlannedCall[] {
+function planned(turn: number, plans: CallPlan[]): PlannedCall[] {
   return plans.map((plan, index) => ({
     call: { callId: toCallId(turn, index + 1), id: `id-${turn}-${index}`, name: "tool", arguments: "{}" },
     plan,
