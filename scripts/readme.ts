@@ -1,7 +1,8 @@
 // Fills the marked parts of README.md from what they describe: programs from the examples, the recipes from their first
 // sentences, the guarantees from test/guarantees.ts, the settings from src/config.ts, the fields of the queue contract
-// from its schema. With --check it writes nothing and fails if README.md is not what it would write.
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+// from its schema. With --check it writes nothing and fails if README.md is not what it would write. Both ways it fails if
+// a page links to a file or a heading that is not there.
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 import { makeRunsSchema } from "../src/bullmq/runs-schema.ts";
 import { toSettingsTable } from "../src/config.ts";
@@ -79,14 +80,31 @@ const wanted = text.replaceAll(marked, (_part, name: string) => {
   return `<!-- made: ${name} -->\n${makePart(name)}\n<!-- end -->`;
 });
 
+/** Links of a page to files and headings of this repository that lead nowhere. */
+function findDeadLinks(page: string, content: string): string[] {
+  const prose = content.replaceAll(/^```[\s\S]*?^```$/gm, "");
+  const headings = [...prose.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, "")
+      .replaceAll(" ", "-"),
+  );
+  const links = [...prose.matchAll(/\]\((?!https?:)([^)]+)\)/g)].map(([, link = ""]) => link);
+  const dead = links.filter((link) =>
+    link.startsWith("#") ? !headings.includes(link.slice(1)) : !existsSync(link.replace(/#.*/, "")),
+  );
+  return dead.map((link) => `${page} links to ${link}, which is not there`);
+}
+
+function fail(message: string): void {
+  console.error(message);
+  process.exitCode = 1;
+}
+
 const longestProgram = 20;
 const program = readRegion("examples/01-first-run.ts", "program").split("\n").length - 2;
-if (program > longestProgram) {
-  console.error(`The first program has ${program} lines; the README promises at most ${longestProgram}.`);
-  process.exitCode = 1;
-}
+if (program > longestProgram) fail(`The first program has ${program} lines; at most ${longestProgram} are promised.`);
+const pages = ["DESIGN.md", "CONTRIBUTING.md"].map((page) => [page, readFileSync(page, "utf8")] as const);
+for (const [page, content] of [[target, wanted] as const, ...pages]) findDeadLinks(page, content).forEach(fail);
 if (!process.argv.includes("--check")) writeFileSync(target, wanted);
-else if (text !== wanted) {
-  console.error(`${target} is not what scripts/readme.ts writes: run "node scripts/readme.ts".`);
-  process.exitCode = 1;
-}
+else if (text !== wanted) fail(`${target} is not what scripts/readme.ts writes: run "node scripts/readme.ts".`);
