@@ -12,7 +12,8 @@ const redis = await findRedis();
 const runs = new Queue("runs", { prefix: "{drover}:q", connection: { url: redis } });
 await runs.add("start", { agent: "greeter", input: "Greet Ada." }, { jobId: "greet-ada" });
 // #endregion
-await runs.add("start", { agent: "greeter", input: 42, limits: { maxTurns: "ten" } }, { jobId: "greet-bob" });
+const bob = `greet-bob-${Date.now()}`;
+await runs.add("start", { agent: "greeter", input: 42, limits: { maxTurns: "ten" } }, { jobId: bob });
 
 const greeter = defineAgent({ name: "greeter", instructions: "You greet.", model: scriptedModel(["Good morning!"]) });
 const drover = createDrover({ redis, agents: [greeter] });
@@ -30,19 +31,19 @@ const good = await drover.get("greet-ada").result({ timeoutMs: 30_000 });
 console.log(`greet-ada: ${good.status}, ${good.output}`);
 equal(good.status, "completed");
 
-await untilTaken("greet-bob");
-const bad = await drover.get("greet-bob").result({ timeoutMs: 30_000 });
-console.log(`greet-bob: ${bad.status}, ${bad.error?.message}`);
+await untilTaken(bob);
+const bad = await drover.get(bob).result({ timeoutMs: 30_000 });
+console.log(`${bob}: ${bad.status}, ${bad.error?.message}`);
 equal(bad.status, "rejected");
 match(bad.error?.message ?? "", /input.*limits\.maxTurns/s);
 
 // Corrected, under the same id.
-await runs.add("start", { agent: "greeter", input: "Greet Bob." }, { jobId: "greet-bob" });
-while ((await drover.get("greet-bob").status()).status === "rejected") {
+await runs.add("start", { agent: "greeter", input: "Greet Bob." }, { jobId: bob });
+while ((await drover.get(bob).status()).status === "rejected") {
   await new Promise((resolve) => setTimeout(resolve, 20));
 }
-const again = await drover.get("greet-bob").result({ timeoutMs: 30_000 });
-console.log(`greet-bob, corrected: ${again.status}, ${again.output}`);
+const again = await drover.get(bob).result({ timeoutMs: 30_000 });
+console.log(`${bob}, corrected: ${again.status}, ${again.output}`);
 equal(again.status, "completed");
 await runs.close();
 await drover.close();
