@@ -107,4 +107,4 @@ if (program > longestProgram) fail(`The first program has ${program} lines; at m
 const pages = ["DESIGN.md", "CONTRIBUTING.md"].map((page) => [page, readFileSync(page, "utf8")] as const);
 for (const [page, content] of [[target, wanted] as const, ...pages]) findDeadLinks(page, content).forEach(fail);
 if (!process.argv.includes("--check")) writeFileSync(target, wanted);
-else if (text !== wanted) fail(`${target} is not what scripts/readme.ts writes: run "node scripts/readme.ts".`);
+else if (text !== wanted) fail(`${target} is not what scripts/readme.ts writes: run "npx node scripts/readme.ts".`);
