@@ -3,8 +3,11 @@ import type { Ids } from "./ports.ts";
 
 /** Randomness of this process. */
 export function createIds(): Ids {
+  const process = randomBytes(9).toString("hex");
+  let count = 0;
   return {
-    token: () => randomBytes(9).toString("hex"),
+    // Random once per process and counted on: as unlike others' as random ones, at a fraction of the cost.
+    token: () => `${process}${(count++).toString(36).padStart(7, "0")}`,
     runId: () => `run-${Date.now().toString(36)}-${randomBytes(6).toString("hex")}`,
     random: Math.random,
   };

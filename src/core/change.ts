@@ -1,6 +1,6 @@
 import type { EventMeta, FeedEntry } from "./event.ts";
 import type { Message, ToolMessage } from "./message.ts";
-import { dueAt, owed } from "./owed.ts";
+import { dueAt } from "./owed.ts";
 import { isEnded, type OpenCall, type Run, type RunError, type StopReason } from "./run.ts";
 
 /** What one commit adds to the transcript, in order: a new message, or an early result moved out of the hash. */
@@ -141,7 +141,11 @@ export function finish(draft: Draft): Change {
 }
 
 function statusOf(run: Run, at: number): Run["status"] {
-  const soon = owed(run).some((step) => step.kind !== "wake" && (step.notBefore ?? 0) <= at + waitingAfterMs);
-  if (!soon) return "waiting";
+  const soon = ({ hold, notBefore = 0 }: { hold?: unknown; notBefore?: number | undefined }): boolean =>
+    !hold && notBefore <= at + waitingAfterMs;
+  const goesOn =
+    (run.model && soon(run.model)) ||
+    run.calls.some((call) => call.state === "started" || (call.state === "ready" && soon(call)));
+  if (!goesOn) return "waiting";
   return run.startedAt === undefined ? "queued" : "running";
 }

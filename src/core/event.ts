@@ -83,7 +83,6 @@ export type RunEvent =
   | { type: "retry_requested"; by: string; limits?: Limits | undefined }
   | { type: "usage_reported"; execution: string; usage: Usage };
 
-
 /** When and under which random token an event is applied; the two impure inputs of `transition`. */
 export type EventMeta = { at: number; token: string };
 

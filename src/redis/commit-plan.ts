@@ -4,7 +4,7 @@ import type { ToolMessage } from "../core/message.ts";
 import { owed } from "../core/owed.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { type Keys, listMember } from "./keys.ts";
-import { encodeFeedEntry, encodeHead, encodeMessage } from "./run-codec.ts";
+import { encodeFeedEntries, encodeHead, encodeMessage } from "./run-codec.ts";
 
 /** What one run of the commit script does. `previous` is null for a run that must not exist yet. */
 export type CommitInput = {
@@ -28,7 +28,6 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
   const indexes = indexChanges(keys, previous, run);
   const indexKeys = [...new Set(indexes.map(([key]) => key))];
   const firstIndexKey = 7;
-  const block = (items: (string | number)[][]): (string | number)[] => [items.length, ...items.flat()];
   return {
     keys: [own.head, own.messages, own.results, own.feed, own.live, keys.owing, ...indexKeys],
     args: [
@@ -41,16 +40,19 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
       owingSince(run) ?? "",
       liveExpiry(previous, run),
       own.channel,
-      ...block(indexes.map(([key, ...change]) => [firstIndexKey + indexKeys.indexOf(key), ...change])),
-      ...block(entries.map((entry) => [entry.seq, encodeFeedEntry(entry)])),
-      ...block(
-        append.map((item) =>
-          item.type === "message" ? ["message", encodeMessage(item.message)] : ["result", item.callId],
-        ),
+      entries.at(-1)?.seq ?? "",
+      encodeFeedEntries(entries),
+      indexes.length,
+      append.length,
+      results.length,
+      head.remove.length,
+      ...indexes.flatMap(([key, ...change]) => [firstIndexKey + indexKeys.indexOf(key), ...change]),
+      ...append.flatMap((item) =>
+        item.type === "message" ? ["message", encodeMessage(item.message)] : ["result", item.callId],
       ),
-      ...block(results.map((result) => [result.callId, encodeMessage(result)])),
-      ...block(head.remove.map((name) => [name])),
-      ...block(head.set),
+      ...results.flatMap((result) => [result.callId, encodeMessage(result)]),
+      ...head.remove,
+      ...head.set.flat(),
     ],
   };
 }
@@ -72,6 +74,7 @@ type IndexChange = [key: string, action: "add" | "remove", member: string];
 
 /** Which listing sets change. None does as long as the status stays. */
 function indexChanges(keys: Keys, previous: Run | null, run: Run): IndexChange[] {
+  if (previous?.status === run.status) return [];
   const before = previous ? places(keys, previous) : [];
   const after = places(keys, run);
   const has = (all: [string, string][], [key, member]: [string, string]): boolean =>

@@ -6,7 +6,7 @@ export type RunKeys = {
   messages: string;
   /** Hash: results that came before the others of their turn, by call id. */
   results: string;
-  /** Stream: what was committed, entry ids `<seq>-0`. */
+  /** Stream: what was committed, a row per commit; ids are `<seq of its last entry>-0`. */
   feed: string;
   /** Stream: text as it arrives; dropped some minutes after the end. */
   live: string;

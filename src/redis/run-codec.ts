@@ -98,8 +98,12 @@ const fixedSchema = z.object({
   status: z.enum(runStatuses),
 });
 
-const entrySchema = z.looseObject({ type: z.string(), at: time, turn: count });
+const objectSchema = z.record(z.string(), z.unknown());
+const entriesSchema = z.array(z.looseObject({ type: z.string(), at: time, turn: count }));
 const toolMessageSchema = z.looseObject({ role: z.literal("tool"), callId: z.string(), content: contentSchema });
+
+/** Fields that stay as the run was created with them. They lie apart, so that a commit does not write them again. */
+const fixedFields = ["agent", "inputHash", "metadata", "session", "priority", "trace", "createdAt", "limits"] as const;
 
 const callPrefix = "call:";
 
@@ -116,14 +120,16 @@ export function encodeHead(previous: Run | null, run: Run): HeadChange {
     if (before.get(call.callId) !== call) set.push([callPrefix + call.callId, JSON.stringify(call)]);
     before.delete(call.callId);
   }
-  set.push(
-    ["v", String(v)],
-    ["min", String(min)],
-    ["rev", String(revision)],
-    ["tok", token],
-    ["status", status],
-    ["head", JSON.stringify({ ...unknown, ...rest })],
-  );
+  const { agent, inputHash, metadata, session, priority, trace, createdAt, limits, ...moving } = rest;
+  const changed = (field: keyof Run): boolean => previous?.[field] !== run[field];
+  if (changed("schemaVersion")) set.push(["v", String(v)]);
+  if (changed("minReader")) set.push(["min", String(min)]);
+  if (changed("status")) set.push(["status", status]);
+  if (fixedFields.some(changed)) {
+    const fixed = { agent, inputHash, metadata, session, priority, trace, createdAt, limits };
+    set.push(["fixed", JSON.stringify(fixed)]);
+  }
+  set.push(["rev", String(revision)], ["tok", token], ["head", JSON.stringify({ ...unknown, ...moving })]);
   return { set, remove: [...before.keys()].map((callId) => callPrefix + callId) };
 }
 
@@ -137,9 +143,9 @@ export function decodeHead(runId: string, fields: Record<string, string>): Run |
   if (Object.keys(fields).length === 0) return null;
   const fixed = parse(fixedSchema, fields, `run ${runId}`);
   if (fixed.min > schemaVersion) throw newer(runId, fixed.min);
-  const raw = parseJson(fields.head ?? "", `run ${runId}`);
+  const raw = { ...parseObject(fields.fixed, `run ${runId}`), ...parseObject(fields.head, `run ${runId}`) };
   const head = parse(headSchema, raw, `run ${runId}`);
-  const unknown = Object.entries(raw as Record<string, unknown>).filter(([name]) => !knownFields.has(name));
+  const unknown = Object.entries(raw).filter(([name]) => !knownFields.has(name));
   const calls = Object.entries(fields)
     .filter(([name]) => name.startsWith(callPrefix))
     .map(([name, json]) => parse(callSchema, parseJson(json, `run ${runId}`), `${name} of run ${runId}`) as OpenCall)
@@ -184,20 +190,24 @@ export function decodeResult(json: string, where: string): ToolMessage {
   return parse(toolMessageSchema, parseJson(json, where), where) as unknown as ToolMessage;
 }
 
-/** A feed entry without its sequence number, which is the stream id. */
-export function encodeFeedEntry(entry: FeedEntry): string {
-  const { seq: _seq, ...rest } = entry;
-  return JSON.stringify(rest);
+/** The feed entries of one commit, without their sequence numbers: the stream id is that of the last one. */
+export function encodeFeedEntries(entries: FeedEntry[]): string {
+  return JSON.stringify(entries.map(({ seq: _seq, ...rest }) => rest));
 }
 
-export function decodeFeedEntry(id: string, json: string, where: string): FeedEntry {
-  const seq = Number(id.split("-")[0]);
-  return { seq, ...parse(entrySchema, parseJson(json, where), where) } as FeedEntry;
+export function decodeFeedEntries(id: string, json: string, where: string): FeedEntry[] {
+  const entries = parse(entriesSchema, parseJson(json, where), where);
+  const first = Number(id.split("-")[0]) - entries.length + 1;
+  return entries.map((entry, index) => ({ seq: first + index, ...entry }) as FeedEntry);
 }
 
 /** Parses stored JSON by a schema. `where` names the record in the error. */
 export function parseStored<T>(schema: z.ZodType<T>, json: string, where: string): T {
   return parse(schema, parseJson(json, where), where);
+}
+
+function parseObject(json: string | undefined, where: string): Record<string, unknown> {
+  return parse(objectSchema, parseJson(json ?? "", where), where);
 }
 
 function parseJson(json: string, where: string): unknown {

@@ -8,7 +8,7 @@ import { liveAfterEndMs } from "./commit-plan.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { maxPage, runScript } from "./read.ts";
-import { decodeEntry, decodeFeedEntry, decodeResult, parseStored } from "./run-codec.ts";
+import { decodeEntry, decodeFeedEntries, decodeResult, parseStored } from "./run-codec.ts";
 import { publishLiveScript } from "./scripts.ts";
 
 const liveEntriesKept = 10_000;
@@ -62,7 +62,11 @@ export function createReaders(connection: RedisConnection, keys: Keys): Readers 
       if (count < 1) return [];
       const start = `${Math.max(0, Math.trunc(after)) + 1}-0`;
       const rows = await connection.use((client) => client.xrange(keys.run(runId).feed, start, "+", "COUNT", count));
-      return rows.map(([id, fields]): FeedEntry => decodeFeedEntry(id, fields[1] ?? "", `feed of run ${runId}`));
+      // A row holds the entries of one commit, and may begin before the one asked for.
+      return rows
+        .flatMap(([id, fields]): FeedEntry[] => decodeFeedEntries(id, fields[1] ?? "", `feed of run ${runId}`))
+        .filter(({ seq }) => seq > after)
+        .slice(0, count);
     },
 
     async publishLive(runId, deltas) {

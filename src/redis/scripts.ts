@@ -8,84 +8,71 @@
  *
  * ARGV: 1 expected revision ("" if the run must not exist), 2 expected token, 3 the commit's own token,
  * 4 transcript length before the commit, 5 "fresh" to drop what the run held before, 6 the run id, 7 its score in
- * `owing` ("" for none), 8 "expire:<ms>" or "persist" or "" for the live text, 9 channel to publish on. Then blocks, each opened by its
- * number of items: index changes (number of the key, "add" or "remove", member), feed entries (seq, JSON), appended
- * messages ("message" and entry, or "result" and call id), early results (call id, JSON), fields removed from the head
- * (name), fields set in the head (name, value).
+ * `owing` ("" for none), 8 "expire:<ms>" or "persist" or "" for the live text, 9 channel to publish on, 10 sequence
+ * number of the last feed entry ("" for none), 11 JSON list of the feed entries; 12 to 15: how many index changes,
+ * appended messages, early results and removed fields follow. Then these, flat: index changes (number of the key, "add"
+ * or "remove", member), appended messages ("message" and entry, or "result" and call id), early results (call id,
+ * JSON), fields removed from the head (name), and to the end fields set in the head (name, value).
  *
  * Returns {1}: committed. {2}: this very commit had been made before. {0, field, value, ...}: the head as it is, with
  * nothing after the 0 if there is no run. {-1, what}: the record is damaged; nothing was written.
  *
- * Reads come first and the head is written last, so that an error leaves the run as it was. The first write changes
- * nothing: it is there because a Redis whose memory is full refuses the script at its first write or not at all, and
- * not every command that might come first is refused.
+ * Reads come first and the head is written last, so that an error leaves the run as it was. A Redis whose memory is
+ * full refuses a script at its first write or not at all, and DEL is never refused: a write that is comes before it.
  */
 export const commitScript = `
 local stored = redis.call('HMGET', KEYS[1], 'rev', 'tok')
-local function textOf(value) return value or '' end
-if textOf(stored[2]) == ARGV[3] then return {2} end
-if textOf(stored[1]) ~= ARGV[1] or textOf(stored[2]) ~= ARGV[2] then
+local rev, tok = stored[1] or '', stored[2] or ''
+if tok == ARGV[3] then return {2} end
+if rev ~= ARGV[1] or tok ~= ARGV[2] then
   local reply = redis.call('HGETALL', KEYS[1])
   table.insert(reply, 1, 0)
   return reply
 end
 
 local fresh = ARGV[5] == 'fresh'
-local position = 9
-local function take()
-  position = position + 1
-  return ARGV[position]
-end
-local function block(width)
-  local items = {}
-  for i = 1, tonumber(take()) do
-    local item = {}
-    for j = 1, width do item[j] = take() end
-    items[i] = item
-  end
-  return items
-end
-local indexes, entries, appended = block(3), block(2), block(2)
-local results, removed, fields = block(2), block(1), block(2)
+local indexAt = 16
+local appendAt = indexAt + 3 * ARGV[12]
+local resultAt = appendAt + 2 * ARGV[13]
+local removeAt = resultAt + 2 * ARGV[14]
+local fieldAt = removeAt + ARGV[15]
 
 if not fresh then
   if redis.call('LLEN', KEYS[2]) ~= tonumber(ARGV[4]) then return {-1, 'transcript'} end
-  redis.call('XLEN', KEYS[4])
 end
 local early = {}
-for _, item in ipairs(appended) do
-  if item[1] == 'result' then
-    local json = redis.call('HGET', KEYS[3], item[2])
-    if not json then return {-1, 'result ' .. item[2]} end
-    early[item[2]] = json
+for i = appendAt, resultAt - 2, 2 do
+  if ARGV[i] == 'result' then
+    local json = redis.call('HGET', KEYS[3], ARGV[i + 1])
+    if not json then return {-1, 'result ' .. ARGV[i + 1]} end
+    early[ARGV[i + 1]] = json
   end
 end
 
-redis.call('HSET', KEYS[1], 'rev', ARGV[1])
-if fresh then redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]) end
-for _, item in ipairs(entries) do
-  local added = redis.pcall('XADD', KEYS[4], item[1] .. '-0', 'e', item[2])
+if fresh then
+  redis.call('HSET', KEYS[1], 'rev', ARGV[1])
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+end
+if ARGV[10] ~= '' then
+  local added = redis.pcall('XADD', KEYS[4], ARGV[10] .. '-0', 'e', ARGV[11])
   if added.err and string.find(added.err, 'equal or smaller', 1, true) then return {-1, 'feed'} end
   if added.err then return added end
 end
-for _, item in ipairs(indexes) do
-  if item[2] == 'add' then redis.call('ZADD', KEYS[tonumber(item[1])], 0, item[3])
-  else redis.call('ZREM', KEYS[tonumber(item[1])], item[3]) end
+for i = indexAt, appendAt - 3, 3 do
+  local key = KEYS[tonumber(ARGV[i])]
+  if ARGV[i + 1] == 'add' then redis.call('ZADD', key, 0, ARGV[i + 2]) else redis.call('ZREM', key, ARGV[i + 2]) end
 end
 if ARGV[7] == '' then redis.call('ZREM', KEYS[6], ARGV[6]) else redis.call('ZADD', KEYS[6], ARGV[7], ARGV[6]) end
-for _, item in ipairs(results) do redis.call('HSET', KEYS[3], item[1], item[2]) end
-for _, item in ipairs(appended) do
-  if item[1] == 'result' then
-    redis.call('RPUSH', KEYS[2], ARGV[3] .. ' ' .. early[item[2]])
-    redis.call('HDEL', KEYS[3], item[2])
-  else
-    redis.call('RPUSH', KEYS[2], ARGV[3] .. ' ' .. item[2])
-  end
+for i = resultAt, removeAt - 2, 2 do redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
+for i = appendAt, resultAt - 2, 2 do
+  local name = ARGV[i + 1]
+  redis.call('RPUSH', KEYS[2], ARGV[3] .. ' ' .. (early[name] or name))
+  if early[name] then redis.call('HDEL', KEYS[3], name) end
 end
 if ARGV[8] == 'persist' then redis.call('PERSIST', KEYS[5])
 elseif ARGV[8] ~= '' then redis.call('PEXPIRE', KEYS[5], string.sub(ARGV[8], 8)) end
-for _, item in ipairs(removed) do redis.call('HDEL', KEYS[1], item[1]) end
-for _, item in ipairs(fields) do redis.call('HSET', KEYS[1], item[1], item[2]) end
+for i = removeAt, fieldAt - 1 do redis.call('HDEL', KEYS[1], ARGV[i]) end
+for i = fieldAt, #ARGV, 1000 do redis.call('HSET', KEYS[1], unpack(ARGV, i, math.min(i + 999, #ARGV))) end
 redis.call('PUBLISH', ARGV[9], 'commit')
 return {1}
 `;
