@@ -56,7 +56,8 @@ const agent = defineAgent({
 let spans: StepSpan[] = [];
 const telemetry: Telemetry = { ...createNoTelemetry(), recordStep: (span) => void spans.push(span) };
 const drover = createDrover({ redis, prefix: "{drover-bench}", agents: [agent], telemetry });
-const worker = await drover.work({ concurrency: 100 });
+// As many steps at once as the chain has: half on the model queue, half on the tool queue.
+const worker = await drover.work({ concurrency: 50 });
 
 let round = 0;
 async function measure({ runs, steps, tool }: Task): Promise<Outcome> {

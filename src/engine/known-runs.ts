@@ -1,8 +1,24 @@
 import type { Message, ToolMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 
-/** A run as last written or read, its transcript, and the results that wait for the others of their turn. */
-export type KnownRun = { run: Run; messages: Message[]; results: Map<string, ToolMessage>; size: number };
+/**
+ * A run as last written or read, its transcript with the provider's ids of its calls, and the results that wait for the
+ * others of their turn.
+ */
+export type KnownRun = {
+  run: Run;
+  messages: Message[];
+  usedIds: Set<string>;
+  results: Map<string, ToolMessage>;
+  size: number;
+};
+
+/** Adds a message to what is known. */
+export function addMessage(known: KnownRun, message: Message): void {
+  known.messages.push(message);
+  known.size += sizeOf(message);
+  if (message.role === "assistant") for (const call of message.toolCalls ?? []) known.usedIds.add(call.id);
+}
 
 /** The runs used last, up to about so many characters of transcript. */
 export type KnownRuns = {
@@ -47,7 +63,7 @@ export const runOverhead = 1_000;
 const messageOverhead = 100;
 
 /** About how many characters a message holds. */
-export function sizeOf(message: Message): number {
+function sizeOf(message: Message): number {
   const { content } = message;
   const text = typeof content === "string" ? content.length : content === null ? 0 : JSON.stringify(content).length;
   if (message.role !== "assistant" || !message.toolCalls) return text + messageOverhead;

@@ -1,7 +1,7 @@
 import type { Manifest, PlannedCall, RunEvent } from "../core/event.ts";
 import { effectiveLimits, reachedLimit } from "../core/limits.ts";
 import type { Message } from "../core/message.ts";
-import { interpretReply, usedToolCallIds } from "../core/reply.ts";
+import { interpretReply } from "../core/reply.ts";
 import { nextAttemptAt } from "../core/retry.ts";
 import { noUsage, type Run, type Usage } from "../core/run.ts";
 import type { AgentCode, ModelFailure, ModelOutcome, StepOutcome } from "../ports.ts";
@@ -9,14 +9,18 @@ import { holdStep } from "./hold.ts";
 import { createLiveText } from "./live-text.ts";
 import { abortAtDeadline, afterAbort, afterReport, type RunStepDeps, type StepContext, spanTimes } from "./step.ts";
 
+/** A transcript and the provider's ids of its calls. */
+type Transcript = { messages: Message[]; usedIds: ReadonlySet<string> };
+
 /** One model call and what it makes of the run: an answer, another attempt, or the end. */
 export async function performModel(
   deps: RunStepDeps,
   run: Run,
-  messages: Message[],
+  transcript: Transcript,
   context: StepContext,
 ): Promise<StepOutcome> {
   const { step } = context;
+  const { messages } = transcript;
   const agent = deps.agents.get(run.agent);
   if (!agent) {
     const detail = `No worker here knows the agent "${run.agent}". Start a worker with it; the run goes on by itself.`;
@@ -33,7 +37,7 @@ export async function performModel(
   began.catch(() => {}); // Awaited below, unless the call itself throws first.
   const execution = deps.ids.token();
   const calledAt = deps.clock.now();
-  const outcome = await callModel(deps, run, agent, { messages, context, execution });
+  const outcome = await callModel(deps, run, agent, { transcript, context, execution });
   const answeredAt = deps.clock.now();
   await began;
   const aborted = context.active.aborted();
@@ -42,7 +46,7 @@ export async function performModel(
     await reportUsage(deps, run.runId, execution, outcome.usage);
     return afterAbort(deps, run, aborted);
   }
-  const event = toEvent(deps, run, agent, { messages, context, execution, outcome });
+  const event = toEvent(deps, run, agent, { transcript, context, execution, outcome });
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
   if (!result.change) await reportUsage(deps, run.runId, execution, outcome.usage);
   else {
@@ -71,10 +75,10 @@ async function begin(deps: RunStepDeps, run: Run, agent: AgentCode, deadlineMs: 
   await deps.advance(run.runId, event, { head: run });
 }
 
-type Attempt = { messages: Message[]; context: StepContext; execution: string };
+type Attempt = { transcript: Transcript; context: StepContext; execution: string };
 
 async function callModel(deps: RunStepDeps, run: Run, agent: AgentCode, attempt: Attempt): Promise<ModelOutcome> {
-  const { messages, context, execution } = attempt;
+  const { transcript, context, execution } = attempt;
   const turn = run.turns + 1;
   const attemptNumber = run.model?.attempt ?? 1;
   const live = createLiveText({ ...deps, runId: run.runId, place: { turn, attempt: attemptNumber, execution } });
@@ -89,7 +93,7 @@ async function callModel(deps: RunStepDeps, run: Run, agent: AgentCode, attempt:
           turn,
           attempt: attemptNumber,
           instructions: agent.definition.instructions,
-          messages,
+          messages: transcript.messages,
           tools: agent.definition.tools,
           request: agent.definition.request,
           signal: context.active.signal,
@@ -111,7 +115,7 @@ function toEvent(
   deps: RunStepDeps,
   run: Run,
   agent: AgentCode,
-  { messages, context, execution, outcome }: Attempt & { outcome: ModelOutcome },
+  { transcript, context, execution, outcome }: Attempt & { outcome: ModelOutcome },
 ): Extract<RunEvent, { type: "model_answered" | "model_failed" }> {
   const { step } = context;
   if (outcome.type === "failure")
@@ -121,7 +125,7 @@ function toEvent(
     finishReason: outcome.finishReason,
     turn: run.turns + 1,
     offered: agent.definition.tools.map((tool) => tool.name),
-    usedIds: usedToolCallIds(messages),
+    usedIds: transcript.usedIds,
     seed: run.runId,
     fits: (call) => agent.tools.plan({ callId: "", id: "", ...call }).type !== "settle",
   });
@@ -130,7 +134,7 @@ function toEvent(
   }
   const manifest: Manifest = {
     agentHash: agent.hash,
-    messages: [[0, messages.length]],
+    messages: [[0, transcript.messages.length]],
     tools: agent.definition.tools.map((tool) => tool.name),
     dropped: outcome.dropped,
   };

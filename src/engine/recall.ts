@@ -1,8 +1,7 @@
 import type { Change } from "../core/change.ts";
-import type { Message } from "../core/message.ts";
-import { isEnded, type Run } from "../core/run.ts";
+import { isEnded } from "../core/run.ts";
 import type { RunStore } from "../ports.ts";
-import { createKnownRuns, type KnownRuns, runOverhead, sizeOf } from "./known-runs.ts";
+import { addMessage, createKnownRuns, type KnownRun, type KnownRuns, runOverhead } from "./known-runs.ts";
 
 /**
  * What this process knows of runs it works on, so that the usual step needs no read: it was made owed by a commit of
@@ -11,7 +10,7 @@ import { createKnownRuns, type KnownRuns, runOverhead, sizeOf } from "./known-ru
 export type Recall = {
   /** The store, with what passes through it remembered. */
   store: RunStore;
-  get(runId: string): { run: Run; messages: readonly Message[] } | undefined;
+  get(runId: string): Readonly<KnownRun> | undefined;
   /** Null: everything. */
   forget(runId: string | null): void;
 };
@@ -35,9 +34,15 @@ export function createRecall(store: RunStore, limit: number = defaultLimit): Rec
         // Early results of a turn in progress are not read here.
         if (!loaded || loaded.run.calls.length > 0) known.forget(runId);
         else {
-          const messages = [...loaded.messages];
-          const size = messages.reduce((sum, message) => sum + sizeOf(message), runOverhead);
-          known.keep(runId, { run: loaded.run, messages, results: new Map(), size });
+          const own: KnownRun = {
+            run: loaded.run,
+            messages: [],
+            usedIds: new Set(),
+            results: new Map(),
+            size: runOverhead,
+          };
+          for (const message of loaded.messages) addMessage(own, message);
+          known.keep(runId, own);
         }
         return loaded;
       },
@@ -60,8 +65,7 @@ function learn(known: KnownRuns, { previous, run, append, results }: Change): bo
     // A result that another process committed is in the store alone.
     if (!message) return false;
     if (item.type === "result") own.results.delete(item.callId);
-    own.messages.push(message);
-    own.size += sizeOf(message);
+    addMessage(own, message);
   }
   known.keep(run.runId, { ...own, run });
   return true;

@@ -204,25 +204,22 @@ async function waitForEnd(
           `Run "${runId}" is still ${run.status}; it goes on. Ask again later, or watch it.`,
         );
       }
-      await Promise.race([rung, pause(Math.min(leftMs, lookEveryMs), signal)]);
+      await atMost(Math.min(leftMs, lookEveryMs), rung, signal);
     }
   } finally {
     unsubscribe();
   }
 }
 
-function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal?.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
-  });
+/** Waits for `rung`, but no longer than `ms` or the signal's abort. Leaves no timer and no listener behind. */
+async function atMost(ms: number, rung: Promise<void>, signal?: AbortSignal): Promise<void> {
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const stop = (): void => resolve();
+  const timer = setTimeout(stop, ms);
+  signal?.addEventListener("abort", stop);
+  await Promise.race([rung, over]);
+  clearTimeout(timer);
+  signal?.removeEventListener("abort", stop);
 }
 
 function toResult(run: Run, last: Message | undefined): RunResult {

@@ -1,6 +1,7 @@
 import { DroverError, toError } from "../core/errors.ts";
 import type { Message } from "../core/message.ts";
 import { isSameStep, modelIndex, owed, type Step, wakeIndex } from "../core/owed.ts";
+import { usedToolCallIds } from "../core/reply.ts";
 import { backoffMs } from "../core/retry.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
@@ -55,11 +56,15 @@ async function runStep(deps: RunStepDeps, delivery: Delivery, active: ActiveStep
   const context: StepContext = { delivery, active, step, beganAt, loadedAt: clock.now() };
   if (step.kind === "wake") return wake(deps, run, context);
   if (deps.isolate && delivery.lostWorkers >= isolateAfter) return isolated(deps, run, context);
-  if (loaded.messages) return performModel(deps, run, loaded.messages, context);
+  if (loaded.messages) {
+    const { messages, usedIds = usedToolCallIds(messages) } = loaded;
+    return performModel(deps, run, { messages, usedIds }, context);
+  }
   return performTool(deps, run, loaded.last, context);
 }
 
-type Loaded = { run: Run; messages?: Message[]; last?: Message | undefined };
+/** `usedIds`: provider ids of the calls in `messages`, where they are known already. */
+type Loaded = { run: Run; messages?: Message[]; usedIds?: ReadonlySet<string>; last?: Message | undefined };
 
 /**
  * The run as this process knows it, if that owes the step and this is its first delivery: made owed by a commit of ours
@@ -69,7 +74,7 @@ function recalled({ recall }: RunStepDeps, { step, deliveries, lostWorkers }: De
   if (deliveries > 1 || lostWorkers > 0) return undefined;
   const known = recall.get(step.runId);
   if (!known || !owed(known.run).some((other) => isSameStep(other, step))) return undefined;
-  if (step.index === modelIndex) return { run: known.run, messages: [...known.messages] };
+  if (step.index === modelIndex) return { run: known.run, messages: [...known.messages], usedIds: known.usedIds };
   return { run: known.run, last: known.messages.at(-1) };
 }
 
