@@ -90,6 +90,8 @@ export interface RunStore {
 export interface Signals {
   /** Calls back when the feed or the live text of the run may have grown. */
   onRun(runId: string, listener: () => void): Promise<() => void>;
+  /** Calls back when the run may have ended, and for nothing that it does before: what many waiters listen to. */
+  onEnd(runId: string, listener: () => void): Promise<() => void>;
   /** Announces to every worker that a run was changed from outside its steps: cancelled, say. */
   announce(runId: string): Promise<void>;
   /** Calls back for every announcement; with null when announcements may have been missed (a connection came back). */

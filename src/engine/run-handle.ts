@@ -189,7 +189,7 @@ async function waitForEnd(
 ): Promise<RunResult> {
   const until = timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
   let ring: () => void = () => {};
-  const unsubscribe = await signals.onRun(runId, () => ring());
+  const unsubscribe = await signals.onEnd(runId, () => ring());
   try {
     for (;;) {
       const rung = new Promise<void>((resolve) => {

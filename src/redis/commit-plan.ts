@@ -40,6 +40,7 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
       owingSince(run) ?? "",
       liveExpiry(previous, run),
       own.channel,
+      own.ended,
       entries.at(-1)?.seq ?? "",
       encodeFeedEntries(entries),
       indexes.length,

@@ -12,6 +12,8 @@ export type RunKeys = {
   live: string;
   /** Pub/sub channel: something happened to the run. */
   channel: string;
+  /** Pub/sub channel: the run has ended. */
+  ended: string;
 };
 
 /** Every name Drover's records have in Redis. All share the hash slot of the prefix. */
@@ -51,6 +53,7 @@ export function createKeys(prefix: string = defaultPrefix): Keys {
         feed: `${base}:feed`,
         live: `${base}:live`,
         channel: `${base}:channel`,
+        ended: `${base}:ended`,
       };
     },
     owing: `${ours}:owing`,

@@ -8,8 +8,9 @@
  *
  * ARGV: 1 expected revision ("" if the run must not exist), 2 expected token, 3 the commit's own token,
  * 4 transcript length before the commit, 5 "fresh" to drop what the run held before, 6 the run id, 7 its score in
- * `owing` ("" for none), 8 "expire:<ms>" or "persist" or "" for the live text, 9 channel to publish on, 10 sequence
- * number of the last feed entry ("" for none), 11 JSON list of the feed entries; 12 to 15: how many index changes,
+ * `owing` ("" for none), 8 "expire:<ms>" or "persist" or "" for the live text, 9 channel to publish on, 10 channel
+ * to publish on when the run ends, 11 sequence number of the last feed entry ("" for none), 12 JSON list of the feed
+ * entries; 13 to 16: how many index changes,
  * appended messages, early results and removed fields follow. Then these, flat: index changes (number of the key, "add"
  * or "remove", member), appended messages ("message" and entry, or "result" and call id), early results (call id,
  * JSON), fields removed from the head (name), and to the end fields set in the head (name, value).
@@ -31,11 +32,11 @@ if rev ~= ARGV[1] or tok ~= ARGV[2] then
 end
 
 local fresh = ARGV[5] == 'fresh'
-local indexAt = 16
-local appendAt = indexAt + 3 * ARGV[12]
-local resultAt = appendAt + 2 * ARGV[13]
-local removeAt = resultAt + 2 * ARGV[14]
-local fieldAt = removeAt + ARGV[15]
+local indexAt = 17
+local appendAt = indexAt + 3 * ARGV[13]
+local resultAt = appendAt + 2 * ARGV[14]
+local removeAt = resultAt + 2 * ARGV[15]
+local fieldAt = removeAt + ARGV[16]
 
 if not fresh then
   if redis.call('LLEN', KEYS[2]) ~= tonumber(ARGV[4]) then return {-1, 'transcript'} end
@@ -53,8 +54,8 @@ if fresh then
   redis.call('HSET', KEYS[1], 'rev', ARGV[1])
   redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 end
-if ARGV[10] ~= '' then
-  local added = redis.pcall('XADD', KEYS[4], ARGV[10] .. '-0', 'e', ARGV[11])
+if ARGV[11] ~= '' then
+  local added = redis.pcall('XADD', KEYS[4], ARGV[11] .. '-0', 'e', ARGV[12])
   if added.err and string.find(added.err, 'equal or smaller', 1, true) then return {-1, 'feed'} end
   if added.err then return added end
 end
@@ -74,6 +75,7 @@ elseif ARGV[8] ~= '' then redis.call('PEXPIRE', KEYS[5], string.sub(ARGV[8], 8))
 for i = removeAt, fieldAt - 1 do redis.call('HDEL', KEYS[1], ARGV[i]) end
 for i = fieldAt, #ARGV, 1000 do redis.call('HSET', KEYS[1], unpack(ARGV, i, math.min(i + 999, #ARGV))) end
 redis.call('PUBLISH', ARGV[9], 'commit')
+if string.sub(ARGV[8], 1, 6) == 'expire' then redis.call('PUBLISH', ARGV[10], 'end') end
 return {1}
 `;
 

@@ -38,17 +38,20 @@ export function createRedisSignals(options: RedisSignalsOptions): RedisSignals {
   const { connection, keys } = options;
   const channels = createChannels(options);
 
+  async function listen(channel: string, listener: () => void): Promise<() => void> {
+    const { heard, off } = channels.add(channel, () => listener());
+    try {
+      await heard;
+    } catch (error) {
+      off();
+      throw error;
+    }
+    return off;
+  }
+
   return {
-    async onRun(runId, listener) {
-      const { heard, off } = channels.add(keys.run(runId).channel, () => listener());
-      try {
-        await heard;
-      } catch (error) {
-        off();
-        throw error;
-      }
-      return off;
-    },
+    onRun: (runId, listener) => listen(keys.run(runId).channel, listener),
+    onEnd: (runId, listener) => listen(keys.run(runId).ended, listener),
     async announce(runId) {
       await connection.use((client) => client.publish(keys.control, runId));
     },

@@ -44,7 +44,7 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
       if (held && held.status !== "rejected") return { created: false, run: copyRun(held) };
       const content = { messages: copy(messages), feed: copy(entries), results: new Map(), live: [] };
       records.set(run.runId, { run: copy(run), ...content });
-      options.signals?.notifyRun(run.runId);
+      options.signals?.notifyRun(run.runId, isEnded(run));
       return { created: true };
     },
     load: async (runId) => load(runId),
@@ -60,7 +60,7 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
       const stored = records.get(change.run.runId);
       if (!stored) return { committed: false, run: null };
       const result = commitTo(stored, change);
-      if (result.committed) options.signals?.notifyRun(change.run.runId);
+      if (result.committed) options.signals?.notifyRun(change.run.runId, isEnded(change.run));
       return result;
     },
     ...createReaders(records, options.clock),

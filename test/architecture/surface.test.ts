@@ -231,6 +231,7 @@ test("names in Redis", () => {
       "queuePrefix": "{drover}:q",
       "run": {
         "channel": "{drover}:r:run:RUN:channel",
+        "ended": "{drover}:r:run:RUN:ended",
         "feed": "{drover}:r:run:RUN:feed",
         "head": "{drover}:r:run:RUN",
         "live": "{drover}:r:run:RUN:live",

@@ -40,6 +40,21 @@ export function signalsContract(name: string, start: () => Promise<SignalsUnderT
       expect(listener).toHaveBeenCalledTimes(2);
     });
 
+    test("tell of a run's end, and of nothing before it, to whoever waits for that", async () => {
+      const { signals, store } = subject;
+      const run = await created(store);
+      const [ended, all] = [vi.fn<() => void>(), vi.fn<() => void>()];
+      const off = await signals.onEnd("run-a", ended);
+      await signals.onRun("run-a", all);
+      const next = change(run, { turns: 1 });
+      await store.commit(next);
+      await vi.waitFor(() => expect(all).toHaveBeenCalledTimes(1));
+      expect(ended).not.toHaveBeenCalled();
+      await store.commit(change(next.run, { status: "completed" }));
+      await vi.waitFor(() => expect(ended).toHaveBeenCalledTimes(1));
+      off();
+    });
+
     test("tell of a run that is made later", async () => {
       const listener = vi.fn<() => void>();
       await subject.signals.onRun("run-a", listener);
