@@ -8,6 +8,7 @@ import {
   ProxyTracerProvider,
   propagation,
   ROOT_CONTEXT,
+  type TracerProvider,
   trace,
 } from "@opentelemetry/api";
 import { toError } from "../core/errors.ts";
@@ -121,7 +122,9 @@ function startSdk(
     metricReaders: [],
     logRecordProcessors: [],
   });
+  const early = trace.getTracerProvider();
   sdk.start();
+  reachEarlyTracers(early);
   return {
     telemetry: createTelemetry({ tracer: trace.getTracer("drover"), ids, captureContent, logger }),
     async stop() {
@@ -133,6 +136,15 @@ function startSdk(
       if (!had.propagation) propagation.disable();
     },
   };
+}
+
+/**
+ * Modules take their tracer when they are loaded, so before this. The SDK, being CommonJS, registers itself with a copy
+ * of the API of its own, which knows nothing of tracers given out by ours: they are led to it here.
+ */
+function reachEarlyTracers(early: TracerProvider): void {
+  const registered = trace.getTracerProvider();
+  if (early instanceof ProxyTracerProvider && early !== registered) early.setDelegate(registered);
 }
 
 /** Which worker a span came from. */

@@ -140,6 +140,14 @@ describe("on", () => {
     );
   });
 
+  test("spans of a tracer that was taken before, as modules do when they are loaded, are sent too", async () => {
+    const early = trace.getTracer("module");
+    const { shutdown } = start(json());
+    early.startSpan("early").end();
+    await shutdown();
+    expect(receiver.spans.map((span) => span.name)).toEqual(["early"]);
+  });
+
   test("a run started under an active span joins its trace", async () => {
     const { telemetry } = start(json());
     const request = trace.getTracer("user").startSpan("POST /orders");
