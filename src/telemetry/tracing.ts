@@ -32,7 +32,8 @@ export const decidedKey: symbol = createContextKey("drover sampling decided");
 /**
  * Traces of runs through a tracer provider of our own, whose id generator is `ids`. One trace per run: every step is a
  * child of a root whose id was reserved when the run was created, whichever process runs it, and the process that ends
- * the run emits that root with its true start. Nothing stays open between steps.
+ * the run emits that root with its true start. Nothing stays open between steps. A run that is ended where telemetry is
+ * off (cancelled from there, say) has steps but no root, and a step that a cancel or a lost lock cut off has no span.
  *
  * Never throws because of telemetry; the first trouble is logged, once.
  */
