@@ -92,6 +92,8 @@ function roleOptions(role: ConnectionRole): RedisOptions {
     lazyConnect: true,
     // The shapes of replies that this code and BullMQ's reckon with.
     replyMapping: "legacy",
+    // How long a closed client keeps its process up when the server does not close in turn; the library's 2 s are long.
+    disconnectTimeout: 200,
     retryStrategy: pace.retryDelay,
     reconnectOnError: (error) => (pace.refused(error) ? (role === "worker" ? 2 : 1) : false),
   };
