@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { findProofs, guarantees } from "./guarantees.ts";
 
 /** Promises whose tests are not written yet. To be emptied, never added to. */
-const awaited = ["G6", "D3", "D7"];
+const awaited = ["G6"];
 
 const ids = guarantees.map(({ id }) => id);
 const proofs = findProofs();

@@ -61,7 +61,7 @@ describe("a producer that knows nothing of us but BullMQ", () => {
     expect(runs.length).toBe(bad.length + 1);
     for (const [index, [what, , , reason]] of bad.entries()) {
       const view = runs.find(({ runId }) => runId === `bad-${index}`);
-      expect(view?.error?.message, what).toMatch(reason);
+      expect(`${what}: ${view?.error?.message}`).toMatch(reason);
     }
     expect(runs.find(({ runId }) => runId.startsWith("job-not-a-run-id"))?.error?.message).toMatch(/job id: expected/);
     // Corrected under the same ids they run, beside a good one.

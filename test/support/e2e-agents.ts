@@ -15,14 +15,20 @@ const parameters = z.object({
   note: z.string().describe("What it is about"),
   hold: z.boolean().optional().describe("Wait for the test"),
   bytes: z.int().optional().describe("Length of the result"),
+  block: z.boolean().optional().describe("Hold up the whole process until the test unblocks it"),
   takeMs: z.int().optional().describe("How long it takes"),
 });
 type Arguments = z.output<typeof parameters>;
 
-async function act(tool: string, { note, hold, bytes, takeMs }: Arguments, context: ToolContext): Promise<string> {
+async function act(
+  tool: string,
+  { note, hold, block, bytes, takeMs }: Arguments,
+  context: ToolContext,
+): Promise<string> {
   const { runId, callId, attempt, idempotencyKey: key, signal } = context;
   ledger.begin({ tool, runId, callId, key, attempt });
   if (takeMs !== undefined) await sleep(takeMs, undefined, { signal });
+  if (block) ledger.waitUnblocked();
   if (hold) return visitGate(options.gateUrl, { what: tool, runId, callId, attempt }, signal);
   return bytes === undefined
     ? `${tool}: ${note}`

@@ -24,6 +24,9 @@ export type Ledger = {
   /** Has the effect of that key unless it took place before; true if it did so now. */
   once(key: string): boolean;
   entries(): LedgerEntry[];
+  /** Blocks this process, event loop and all, until `unblock` was called in any. */
+  waitUnblocked(): void;
+  unblock(): void;
   /** Idempotency keys whose effect took place, sorted. */
   effects(): string[];
 };
@@ -31,6 +34,7 @@ export type Ledger = {
 export function openLedger(dir: string): Ledger {
   const file = join(dir, "executions.jsonl");
   const effects = join(dir, "effects");
+  const unblocked = join(dir, "unblocked");
   mkdirSync(effects, { recursive: true });
   return {
     begin(entry) {
@@ -50,6 +54,11 @@ export function openLedger(dir: string): Ledger {
       const lines = readFileSync(file, "utf8").split("\n");
       return lines.filter((line) => line !== "").map((line) => entrySchema.parse(JSON.parse(line)));
     },
+    waitUnblocked() {
+      const cell = new Int32Array(new SharedArrayBuffer(4));
+      while (!existsSync(unblocked)) Atomics.wait(cell, 0, 0, 10);
+    },
+    unblock: () => writeFileSync(unblocked, ""),
     effects: () => readdirSync(effects).map(decodeURIComponent).sort(),
   };
 }
