@@ -14,6 +14,7 @@ const stages: Stage[] = [
   { name: "unit, contract, architecture", script: "coverage", counts: true },
   { name: "end to end", script: "test:e2e", counts: true },
   { name: "examples", script: "examples", counts: true },
+  { name: "readme", script: "readme:check" },
   { name: "build", script: "build" },
   { name: "package", script: "package-check" },
 ];

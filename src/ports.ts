@@ -6,7 +6,7 @@ import type { ModelReply } from "./core/reply.ts";
 import type { Run, RunStatus, RunTrace, Usage } from "./core/run.ts";
 import type { Change } from "./core/transition.ts";
 
-// Every interface the engine sees the world through; no code. Ports reject only for bugs and for an unreachable backend (`DroverError` "queue_unavailable"); expected failure of a
+// Every interface the engine sees the world through; no code. Each has its contract suite in test/contract. Ports reject only for bugs and for an unreachable backend (`DroverError` "queue_unavailable"); expected failure of a
 // model or a tool is data.
 
 /** Time as Redis tells it, in epoch ms. Local clock steps do not move it. */
@@ -46,7 +46,6 @@ export type LiveDelta = { turn: number; attempt: number; execution: string; text
 
 /**
  * Where runs live. A commit is atomic: head, messages, results, feed and indexes together or not at all.
- * Contract suite: test/contract/run-store.contract.ts.
  */
 export interface RunStore {
   /** Creates the run unless its id is taken; a rejected record does not hold its id. */
@@ -81,6 +80,8 @@ export interface RunStore {
   list(filter: RunFilter): Promise<RunPage>;
   /** Ids of runs that owe something since before `before` (epoch ms), oldest first, `limit` of them from `offset`. */
   owing(before: number, limit: number, offset?: number): Promise<string[]>;
+  /** True if nobody else holds the lease; it is then held for `ms`. For work that one process of a fleet should do. */
+  tryLease(name: string, ms: number): Promise<boolean>;
   /** Keeps an agent definition under its hash; once is enough. */
   putDefinition(hash: string, definition: AgentDefinition): Promise<void>;
   getDefinition(hash: string): Promise<AgentDefinition | null>;
@@ -100,7 +101,6 @@ export interface Signals {
 
 /**
  * Steps waiting for a worker. Ids make adding safe to repeat: the same step is queued once.
- * Contract suite: test/contract/step-queue.contract.ts.
  */
 export interface StepQueue {
   /** Queues the steps; one that is queued, active or delayed already is left alone. */
@@ -175,7 +175,7 @@ export type ModelOutcome = (
   dropped: string[];
 };
 
-/** Never rejects for a model's failure. Contract suite: test/contract/model-client.contract.ts. */
+/** Never rejects for a model's failure. */
 export interface ModelClient {
   call(request: ModelRequest): Promise<ModelOutcome>;
 }

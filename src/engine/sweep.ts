@@ -33,6 +33,11 @@ export async function sweep({ store, queue, clock, logger }: SweepDeps): Promise
   }
 }
 
+/** One sweeper of the fleet at a time is enough; the lease ends before its next turn, so that another may be next. */
+async function sweepIfFree(deps: SweepDeps, everyMs: number): Promise<void> {
+  if (await deps.store.tryLease("sweep", Math.ceil(everyMs / 2))) await sweep(deps);
+}
+
 /** Sweeps every `everyMs` (default 5 s) until stopped, each time after the last sweep has ended. */
 export function startSweeper(deps: SweepDeps, everyMs: number = 5_000): { stop(): Promise<void> } {
   const stopping = new AbortController();
@@ -41,7 +46,7 @@ export function startSweeper(deps: SweepDeps, everyMs: number = 5_000): { stop()
       // Spread, so that the sweepers of a fleet that was started together do not look together.
       await deps.clock.sleep(everyMs * (0.75 + Math.random() / 2), stopping.signal);
       if (stopping.signal.aborted) return;
-      await sweep(deps).catch((error: unknown) =>
+      await sweepIfFree(deps, everyMs).catch((error: unknown) =>
         deps.logger.warn({ error: toError(error).message }, "sweeping failed; it is tried again"),
       );
     }

@@ -29,6 +29,8 @@ export type Keys = {
   listByStatus(status: string): string;
   listByAgent(agent: string): string;
   definition(hash: string): string;
+  /** Held by the process that does what the name says; expires by itself. */
+  lease(name: string): string;
   /** Pub/sub channel: a run was changed from outside its steps. */
   control: string;
 };
@@ -61,6 +63,7 @@ export function createKeys(prefix: string = defaultPrefix): Keys {
     listByStatus: (status) => `${ours}:list:status:${status}`,
     listByAgent: (agent) => `${ours}:list:agent:${agent}`,
     definition: (hash) => `${ours}:definition:${hash}`,
+    lease: (name) => `${ours}:lease:${name}`,
     control: `${ours}:control`,
   };
 }

@@ -60,6 +60,10 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     ...createReaders(connection, keys),
     list: (filter) => listRuns(listContext, filter),
 
+    async tryLease(name, ms) {
+      return (await connection.use((client) => client.set(keys.lease(name), "1", "PX", ms, "NX"))) === "OK";
+    },
+
     async owing(before, limit, offset = 0) {
       const count = Math.min(limit, maxPage);
       if (count < 1) return [];

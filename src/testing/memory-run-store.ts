@@ -28,6 +28,7 @@ const liveAfterEndMs = 600_000;
 /** Runs in the memory of this process, with the guarantees of `RunStore`. What goes in or out is copied. */
 export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunStore {
   const records = new Map<string, Stored>();
+  const leases = new Map<string, number>();
   const definitions = new Map<string, AgentDefinition>();
 
   const runs = (): Run[] => [...records.values()].map(({ run }) => run);
@@ -67,6 +68,12 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
     async publishLive(runId, deltas) {
       need(runId)?.live.push(...copy(deltas));
       options.signals?.notifyRun(runId);
+    },
+    async tryLease(name, ms) {
+      const now = options.clock?.now() ?? 0;
+      if ((leases.get(name) ?? 0) > now) return false;
+      leases.set(name, now + ms);
+      return true;
     },
     async owing(before, limit, offset = 0) {
       const ids = owing(runs(), before);

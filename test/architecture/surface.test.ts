@@ -213,18 +213,20 @@ describe("words that programs switch on", () => {
 });
 
 test("names in Redis", () => {
-  const { run, listByStatus, listByAgent, definition, ...fixed } = createKeys();
+  const { run, listByStatus, listByAgent, definition, lease, ...fixed } = createKeys();
   const made = {
     run: run("RUN"),
     status: listByStatus("STATUS"),
     agent: listByAgent("AGENT"),
     hash: definition("HASH"),
+    lease: lease("NAME"),
   };
   expect({ ...fixed, ...made }).toMatchInlineSnapshot(`
     {
       "agent": "{drover}:r:list:agent:AGENT",
       "control": "{drover}:r:control",
       "hash": "{drover}:r:definition:HASH",
+      "lease": "{drover}:r:lease:NAME",
       "listAll": "{drover}:r:list",
       "owing": "{drover}:r:owing",
       "prefix": "{drover}",

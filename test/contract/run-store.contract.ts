@@ -38,6 +38,7 @@ export function runStoreContract(name: string, start: () => Promise<StoreUnderTe
     feeds(() => store);
     listing(() => store);
     owingRuns(() => store);
+    leases(() => store);
     others(() => store);
   });
 }
@@ -494,6 +495,15 @@ function listing(store: Store): void {
     ]) {
       await expect(store().list(filter)).rejects.toMatchObject({ code: "invalid" });
     }
+  });
+}
+
+function leases(store: Store): void {
+  test("a lease has one holder until its time is over", async () => {
+    const free = await Promise.all([store().tryLease("sweep", 60_000), store().tryLease("sweep", 60_000)]);
+    expect(free.filter(Boolean)).toHaveLength(1);
+    expect(await store().tryLease("sweep", 60_000)).toBe(false);
+    expect(await store().tryLease("other", 60_000)).toBe(true);
   });
 }
 

@@ -108,7 +108,7 @@ function textByTurn(events: RunFeedEvent[]): Map<number, string> {
 }
 
 describe("a reader of the feed", () => {
-  test("[G7] is left with exactly each turn's answer, and each entry once, over any disconnections", () => {
+  test("[D7] is left with exactly each turn's answer, and each entry once, over any disconnections", () => {
     const cuts = fc.array(fc.record({ at: fc.nat(60), give: fc.nat(20), kept: fc.boolean() }), { maxLength: 5 });
     fc.assert(
       fc.property(fc.array(turnArb, { minLength: 1, maxLength: 4 }), cuts, fc.boolean(), (turns, visits, keptLast) => {

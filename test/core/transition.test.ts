@@ -35,7 +35,7 @@ const time = (): RunEvent => ({ type: "time_came" });
 const at = (world: World, clock: number): World => ({ ...world, clock: clock - 1 });
 
 describe("a turn", () => {
-  test("[H28] without calls ends the run", () => {
+  test("without calls ends the run", () => {
     const world = makeWorld();
     expect(step(world, answered(world.run, [])).run).toMatchObject({
       status: "completed",
