@@ -54,6 +54,12 @@ async function runStep(deps: RunStepDeps, delivery: Delivery, active: ActiveStep
   const early = (step.notBefore ?? 0) - clock.now();
   if (early > 0) return { type: "again", delayMs: early, why: "not due yet by Redis's clock" };
   const context: StepContext = { delivery, active, step, beganAt, loadedAt: clock.now() };
+  return perform(deps, loaded, context);
+}
+
+function perform(deps: RunStepDeps, loaded: Loaded, context: StepContext): Promise<StepOutcome> {
+  const { run } = loaded;
+  const { step, delivery } = context;
   if (step.kind === "wake") return wake(deps, run, context);
   if (deps.isolate && delivery.lostWorkers >= isolateAfter) return isolated(deps, run, context);
   if (loaded.messages) {

@@ -31,11 +31,7 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
   return {
     keys: [own.head, own.messages, own.results, own.feed, own.live, keys.owing, ...indexKeys],
     args: [
-      previous?.revision ?? "",
-      previous?.token ?? "",
-      run.token,
-      fresh ? 0 : (previous?.messageCount ?? 0),
-      fresh ? "fresh" : "",
+      ...expected(input),
       run.runId,
       owingSince(run) ?? "",
       liveExpiry(previous, run),
@@ -56,6 +52,13 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
       ...head.set.flat(),
     ],
   };
+}
+
+/** What the commit expects to find, and what it is known by. */
+function expected({ previous, run, fresh }: CommitInput): (string | number)[] {
+  const [revision, token] = previous ? [previous.revision, previous.token] : ["", ""];
+  const length = fresh || !previous ? 0 : previous.messageCount;
+  return [revision, token, run.token, length, fresh ? "fresh" : ""];
 }
 
 /** Since when the run owes something that could be done: not before the earliest of its steps may run. */
