@@ -78,7 +78,8 @@ type IndexChange = [key: string, action: "add" | "remove", member: string];
 
 /** Which listing sets change. None does as long as the status stays. */
 function indexChanges(keys: Keys, previous: Run | null, run: Run): IndexChange[] {
-  if (previous?.status === run.status) return [];
+  const kept = (["status", "agent", "createdAt"] as const).every((field) => previous?.[field] === run[field]);
+  if (kept) return [];
   const before = previous ? places(keys, previous) : [];
   const after = places(keys, run);
   const has = (all: [string, string][], [key, member]: [string, string]): boolean =>
