@@ -5,7 +5,7 @@ import { defaultMaxPayloadBytes } from "./start-contract.ts";
 const fields: Record<string, string> = {
   agent: "Name of the agent to run, as its workers know it.",
   input: "What the run is about: text, or messages that end with what is asked.",
-  session: "Id of a session: its runs share one transcript. Formed like a run id.",
+  session: "Id of a session: kept with the run and told to its tools. Formed like a run id.",
   metadata: "Values of your own, kept with the run and shown to its tools; the model does not see them.",
   limits: "Bounds of this run. They tighten those of the agent, never widen them.",
   traceparent: "W3C trace context of the request that caused the run; the run's trace hangs under it.",
