@@ -1,7 +1,11 @@
 // Catches: a mistake of an operator that hangs, loses a run, or is told in a way that helps nobody.
 import { describe, expect, test } from "vitest";
+import { createDrover } from "../../src/drover.ts";
+import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { type FakeAnswer, turnOf } from "../support/fake-openai.ts";
 import { startTestRedis } from "../support/redis.ts";
+import { freePort } from "../support/redis-server.ts";
+import { startSilentProxy } from "../support/silent-proxy.ts";
 import { problemsOf } from "../support/transcript.ts";
 import { spawnCliWorker } from "../support/worker-process.ts";
 import { makeWorld } from "../support/world.ts";
@@ -65,5 +69,20 @@ test("[G7] a Redis that evicts is refused in one sentence that names the setting
     expect(said[0]).toMatch(/maxmemory-policy.*noeviction/);
   } finally {
     await server.stop();
+  }
+});
+
+test("[G7] a producer without Redis is told so within seconds, and nothing hangs", async () => {
+  const world = await makeWorld({ respond: () => "never" });
+  const proxy = await startSilentProxy(world.options.redisUrl);
+  proxy.silence();
+  const nobody = `redis://127.0.0.1:${await freePort()}`;
+  for (const redis of [nobody, proxy.url]) {
+    const drover = createDrover({ redis, prefix: world.prefix, logger: createSilentLogger() });
+    const startedAt = performance.now();
+    const refusal = { code: "queue_unavailable", message: expect.stringMatching(/Redis at 127\.0\.0\.1:\d+/) };
+    await expect(drover.start("e2e", "go")).rejects.toMatchObject(refusal);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    await drover.close();
   }
 });
