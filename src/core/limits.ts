@@ -1,10 +1,18 @@
-import { type Limits, tightenLimits } from "./agent.ts";
+import { type Limits, stricter, tightenLimits } from "./agent.ts";
 import type { Run, StopReason } from "./run.ts";
 
 /** The limits in force: the stricter of agent and producer, unless a retry set others. */
 export function effectiveLimits(agent: Limits, run: Run): Limits {
   const set = Object.entries(run.retryLimits ?? {}).filter(([, value]) => value !== undefined);
   return { ...tightenLimits(agent, run.limits), ...Object.fromEntries(set) };
+}
+
+/** A run's deadline once it begins, with its agent's taken in: from its creation, or from the retry that came before. */
+export function deadlineAtBegin(run: Run, agentMs: number | undefined): Pick<Run, "deadlineMs" | "deadlineAt"> {
+  const { deadlineAt, createdAt } = run;
+  const from = deadlineAt === undefined || run.deadlineMs === undefined ? createdAt : deadlineAt - run.deadlineMs;
+  const deadlineMs = stricter(run.deadlineMs, agentMs);
+  return { deadlineMs, deadlineAt: deadlineMs === undefined ? undefined : from + deadlineMs };
 }
 
 /** Which limit stands in the way of another model call, and what to do about it; null if none. */

@@ -7,9 +7,9 @@
 // T4. An ended run changes only by late usage, and, if it failed, by being retried (invariant 9).
 // T5. A started call that is not repeatable becomes ready again only by a person's word (invariant 4).
 
-import { stricter } from "./agent.ts";
 import { append, type Change, type Draft, endRun, finish, log, makeDraft, oweModel } from "./change.ts";
 import type { EventMeta, RunEvent } from "./event.ts";
+import { deadlineAtBegin } from "./limits.ts";
 import { addUsage, isEnded, type Run } from "./run.ts";
 import * as calls from "./transition-calls.ts";
 import { befallStep, owedModel } from "./transition-steps.ts";
@@ -84,14 +84,9 @@ function runBegan(draft: Draft, event: EventOf<"run_began">): boolean {
   if (run.startedAt !== undefined) return false;
   run.startedAt = meta.at;
   run.agentHash = event.agentHash;
-  setDeadline(run, run.createdAt, stricter(run.deadlineMs, event.deadlineMs));
+  Object.assign(run, deadlineAtBegin(run, event.deadlineMs));
   log(draft, { type: "run_began", agentHash: event.agentHash });
   return true;
-}
-
-function setDeadline(run: Run, from: number, deadlineMs: number | undefined): void {
-  run.deadlineMs = deadlineMs;
-  run.deadlineAt = deadlineMs === undefined ? undefined : from + deadlineMs;
 }
 
 function modelAnswered(draft: Draft, event: EventOf<"model_answered">): boolean {
@@ -152,7 +147,8 @@ function retryRequested(draft: Draft, event: EventOf<"retry_requested">): boolea
   run.error = undefined;
   run.endedAt = undefined;
   run.retryLimits = { ...run.retryLimits, ...event.limits };
-  setDeadline(run, meta.at, event.limits?.deadlineMs ?? run.deadlineMs);
+  run.deadlineMs = event.limits?.deadlineMs ?? run.deadlineMs;
+  run.deadlineAt = run.deadlineMs === undefined ? undefined : meta.at + run.deadlineMs;
   log(draft, { type: "run_retried", by: event.by });
   oweModel(draft);
   return true;

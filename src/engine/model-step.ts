@@ -1,5 +1,5 @@
 import type { Manifest, PlannedCall, RunEvent } from "../core/event.ts";
-import { effectiveLimits, reachedLimit } from "../core/limits.ts";
+import { deadlineAtBegin, effectiveLimits, reachedLimit } from "../core/limits.ts";
 import type { Message } from "../core/message.ts";
 import { interpretReply } from "../core/reply.ts";
 import { nextAttemptAt } from "../core/retry.ts";
@@ -24,27 +24,30 @@ export async function performModel(
   const agent = deps.agents.get(run.agent);
   if (!agent) {
     const detail = `No worker here knows the agent "${run.agent}". Start a worker with it; the run goes on by itself.`;
-    return holdStep(deps, run, step, { reason: "unknown_agent", detail });
+    return holdStep(deps, run, context, { reason: "unknown_agent", detail });
   }
   const limits = effectiveLimits(agent.limits, run);
   const limit = reachedLimit(run, limits, deps.clock.now());
   if (limit) {
     const event: RunEvent = { type: "limit_reached", step, ...limit };
-    return afterReport(deps, run, await deps.advance(run.runId, event, { head: run, pipeline: true }));
+    return afterReport(deps, run, await deps.advance(run.runId, event, { head: run, pipeline: true }), context);
   }
   if (run.agentHash !== agent.hash) await deps.store.putDefinition(agent.hash, agent.definition);
   const began = begin(deps, run, agent, limits.deadlineMs);
   began.catch(() => {}); // Awaited below, unless the call itself throws first.
   const execution = deps.ids.token();
   const calledAt = deps.clock.now();
-  const outcome = await callModel(deps, run, agent, { transcript, context, execution });
+  // A run that has not begun yet gets its deadline from the commit above, which may still be on its way.
+  const deadline = run.startedAt === undefined ? deadlineAtBegin(run, limits.deadlineMs) : run;
+  const stopTimer = abortAtDeadline(deps, deadline, context.active);
+  const outcome = await callModel(deps, run, agent, { transcript, context, execution }).finally(stopTimer);
   const answeredAt = deps.clock.now();
   await began;
   const aborted = context.active.aborted();
   if (outcome.type === "failure" && outcome.failure.class === "aborted" && aborted) {
     // Tokens already spent are counted, whoever goes on with the run.
     await reportUsage(deps, run.runId, execution, outcome.usage);
-    return afterAbort(deps, run, aborted);
+    return afterAbort(deps, run, context);
   }
   const event = toEvent(deps, run, agent, { transcript, context, execution, outcome });
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
@@ -65,7 +68,7 @@ export async function performModel(
       ...spanTimes(context, { calledAt, answeredAt, endedAt: deps.clock.now() }),
     });
   }
-  return afterReport(deps, run, result);
+  return afterReport(deps, run, result, context);
 }
 
 /** The first step of a run says that it began, while the model is being called. */
@@ -82,7 +85,6 @@ async function callModel(deps: RunStepDeps, run: Run, agent: AgentCode, attempt:
   const turn = run.turns + 1;
   const attemptNumber = run.model?.attempt ?? 1;
   const live = createLiveText({ ...deps, runId: run.runId, place: { turn, attempt: attemptNumber, execution } });
-  const stopTimer = abortAtDeadline(deps, run, context.active);
   try {
     return await deps.telemetry.withStep(
       run,
@@ -101,7 +103,6 @@ async function callModel(deps: RunStepDeps, run: Run, agent: AgentCode, attempt:
         }),
     );
   } finally {
-    stopTimer();
     await live.flush();
   }
 }

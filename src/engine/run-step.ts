@@ -1,13 +1,22 @@
 import { DroverError, toError } from "../core/errors.ts";
 import type { Message } from "../core/message.ts";
-import { isSameStep, modelIndex, owed, type Step, wakeIndex } from "../core/owed.ts";
+import { isSameStep, modelIndex, owed, wakeIndex } from "../core/owed.ts";
 import { usedToolCallIds } from "../core/reply.ts";
 import { backoffMs } from "../core/retry.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import { type ActiveStep, StepAborted } from "./active-steps.ts";
 import { performModel } from "./model-step.ts";
-import { done, handedBack, type RunStepDeps, recordEnd, type StepContext } from "./step.ts";
+import {
+  afterReport,
+  again,
+  done,
+  endDelivery,
+  handedBack,
+  type RunStepDeps,
+  recordEnd,
+  type StepContext,
+} from "./step.ts";
 import { performTool } from "./tool-step.ts";
 
 /** A step that lost this many workers runs alone in a child process (invariant 8). */
@@ -60,7 +69,7 @@ async function runStep(deps: RunStepDeps, delivery: Delivery, active: ActiveStep
 function perform(deps: RunStepDeps, loaded: Loaded, context: StepContext): Promise<StepOutcome> {
   const { run } = loaded;
   const { step, delivery } = context;
-  if (step.kind === "wake") return wake(deps, run, context);
+  if (step.kind === "wake" || isPastDeadline(run, context.loadedAt)) return timeCame(deps, run, context);
   if (deps.isolate && delivery.lostWorkers >= isolateAfter) return isolated(deps, run, context);
   if (loaded.messages) {
     const { messages, usedIds = usedToolCallIds(messages) } = loaded;
@@ -91,11 +100,14 @@ function load({ store }: RunStepDeps, { step }: Delivery): Promise<Loaded | null
   return store.loadWithLastMessage(step.runId);
 }
 
-async function wake(deps: RunStepDeps, run: Run, { step }: StepContext): Promise<StepOutcome> {
-  const { change, run: head } = await deps.advance(step.runId, { type: "time_came" }, { head: run, pipeline: true });
-  if (change) recordEnd(deps, run, change.run);
-  else if (head) await deps.queue.add(owed(head));
-  return done;
+/** Whatever a run whose deadline has passed owes, only its end is still to come. */
+function isPastDeadline({ deadlineAt }: Run, at: number): boolean {
+  return deadlineAt !== undefined && deadlineAt <= at;
+}
+
+async function timeCame(deps: RunStepDeps, run: Run, context: StepContext): Promise<StepOutcome> {
+  const result = await deps.advance(run.runId, { type: "time_came" }, { head: run, pipeline: true });
+  return afterReport(deps, run, result, context);
 }
 
 /** Begins a step alone, having said so in the record. Its child commits what it does; here only its death is seen. */
@@ -104,7 +116,7 @@ async function isolated(deps: RunStepDeps, run: Run, context: StepContext): Prom
   const target = step.kind === "model" ? run.model : run.calls.find((call) => call.callId === step.callId);
   const starts = target?.isolatedStarts ?? 0;
   if (starts >= isolatedStartsAllowed) {
-    return poisoned(deps, run, step, `it was begun alone ${starts} times and never reported back`);
+    return poisoned(deps, run, context, `it was begun alone ${starts} times and never reported back`);
   }
   await deps.advance(run.runId, { type: "step_isolated", step, count: starts + 1 }, { head: run });
   deps.logger.warn(
@@ -112,22 +124,17 @@ async function isolated(deps: RunStepDeps, run: Run, context: StepContext): Prom
     "step runs alone: it lost its worker too often",
   );
   const result = await deps.isolate?.(delivery);
-  return result?.died ? poisoned(deps, run, step, `it ended the process it ran in (${result.how})`) : done;
+  if (result?.died) return poisoned(deps, run, context, `it ended the process it ran in (${result.how})`);
+  // The child was stopped with its worker, or put the step off: only the record tells.
+  return endDelivery(deps, await deps.store.load(run.runId), context);
 }
 
-async function poisoned(deps: RunStepDeps, run: Run, step: Step, how: string): Promise<StepOutcome> {
+async function poisoned(deps: RunStepDeps, run: Run, context: StepContext, how: string): Promise<StepOutcome> {
+  const { step } = context;
   const what = step.kind === "tool" ? `The tool of ${step.callId}` : "A model step";
   const error = { code: "poison", message: `${what} was stopped: ${how}. Fix its cause, then retry the run.` };
-  const { change } = await deps.advance(run.runId, {
-    type: "step_crashed",
-    step,
-    count: 1,
-    error,
-    poison: true,
-    nextAt: null,
-  });
-  if (change) recordEnd(deps, run, change.run);
-  return done;
+  const event = { type: "step_crashed" as const, step, count: 1, error, poison: true, nextAt: null };
+  return afterReport(deps, run, await deps.advance(run.runId, event), context);
 }
 
 /** Trouble with Redis delays the step without limit; a bug of ours is committed and tried again a few times. */
@@ -164,11 +171,10 @@ async function crashed(
       poison: false,
       nextAt,
     };
-    const { change } = await deps.advance(runId, event, { head: run });
+    const { change, run: head } = await deps.advance(runId, event, { head: run });
     if (change) recordEnd(deps, run, change.run);
     // A call that had started keeps its step: the next delivery finds it lost.
-    const kept = change && owed(change.run).some((other) => isSameStep(other, delivery.step));
-    return kept ? again(delivery, "the step met an error") : done;
+    return await endDelivery(deps, head, { delivery, active });
   } catch {
     return again(delivery, "the crash could not be recorded");
   }
@@ -177,9 +183,4 @@ async function crashed(
 function crashesOf(run: Run, { step }: Delivery): number {
   if (run.model && step.index === modelIndex) return run.model.crashes ?? 0;
   return run.calls.find((call) => call.position === step.index && call.owedAt === step.owedAt)?.crashes ?? 0;
-}
-
-/** Looks again later, with growing waits. */
-function again(delivery: Delivery, why: string): StepOutcome {
-  return { type: "again", delayMs: Math.min(100 * 2 ** Math.min(delivery.deliveries, 10), 15_000), why };
 }

@@ -1,4 +1,4 @@
-import { owed, type Step } from "../core/owed.ts";
+import { isSameStep, owed, type Step } from "../core/owed.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import type { ActiveStep, ActiveSteps } from "./active-steps.ts";
@@ -22,38 +22,61 @@ export function recordEnd(deps: Pick<EngineDeps, "telemetry">, before: Run, afte
   if (!isEnded(before) && isEnded(after)) deps.telemetry.recordEnd(after);
 }
 
-/** The outcome of a step whose event was reported: if it came too late, what is owed is queued. */
+/** Looks again later, with growing waits. */
+export function again(delivery: Delivery, why: string): StepOutcome {
+  return { type: "again", delayMs: Math.min(100 * 2 ** Math.min(delivery.deliveries, 10), 15_000), why };
+}
+
+/** The outcome of a step whose event was reported: if it did not apply, what the run owes decides. */
 export async function afterReport(
   deps: Pick<EngineDeps, "telemetry" | "queue">,
   before: Run,
   result: AdvanceResult,
+  context: Pick<StepContext, "delivery" | "active">,
 ): Promise<StepOutcome> {
-  if (result.change) recordEnd(deps, before, result.change.run);
-  else if (result.run) await deps.queue.add(owed(result.run));
+  if (!result.change) return endDelivery(deps, result.run, context);
+  recordEnd(deps, before, result.change.run);
   return done;
+}
+
+/**
+ * Ends a delivery that changed nothing: what the run owes is queued. If this very step is among it, it is delivered
+ * again: to queue it anew while it is being executed would do nothing (invariant 2).
+ */
+export async function endDelivery(
+  deps: Pick<EngineDeps, "queue">,
+  run: Run | null,
+  { delivery, active }: Pick<StepContext, "delivery" | "active">,
+): Promise<StepOutcome> {
+  const steps = run ? owed(run) : [];
+  const others = steps.filter((step) => !isSameStep(step, delivery.step));
+  await deps.queue.add(others);
+  if (others.length === steps.length) return done;
+  return active.aborted() === "handed_back" ? handedBack : again(delivery, "the step is owed still");
 }
 
 /** Longest delay a timer takes; a deadline further away is met by a later step. */
 const longestTimerMs = 2 ** 31 - 1;
 
 /** Aborts the step when the run's deadline comes. Returns the way to stop waiting for it. */
-export function abortAtDeadline(deps: Pick<EngineDeps, "clock">, run: Run, active: ActiveStep): () => void {
-  if (run.deadlineAt === undefined) return () => {};
-  const inMs = run.deadlineAt - deps.clock.now();
+export function abortAtDeadline(
+  deps: Pick<EngineDeps, "clock">,
+  { deadlineAt }: Pick<Run, "deadlineAt">,
+  active: ActiveStep,
+): () => void {
+  if (deadlineAt === undefined) return () => {};
+  const inMs = deadlineAt - deps.clock.now();
   if (inMs > longestTimerMs) return () => {};
   const timer = setTimeout(() => active.abort("deadline"), Math.max(inMs, 0));
   return () => clearTimeout(timer);
 }
 
 /** What becomes of a step whose work was aborted: an open outcome is left to whoever goes on with the run. */
-export async function afterAbort(
-  deps: EngineDeps,
-  run: Run,
-  why: NonNullable<ReturnType<ActiveStep["aborted"]>>,
-): Promise<StepOutcome> {
+export async function afterAbort(deps: EngineDeps, run: Run, context: StepContext): Promise<StepOutcome> {
+  const why = context.active.aborted();
   if (why === "handed_back") return handedBack;
-  if (why === "not_owed") return done;
-  return afterReport(deps, run, await deps.advance(run.runId, { type: "time_came" }));
+  if (why === "not_owed") return endDelivery(deps, await deps.store.load(run.runId), context);
+  return afterReport(deps, run, await deps.advance(run.runId, { type: "time_came" }), context);
 }
 
 /** Turn, attempt and the rest that every span of a step tells of its time. */

@@ -9,7 +9,7 @@ import {
   abortAtDeadline,
   afterAbort,
   afterReport,
-  done,
+  endDelivery,
   type RunStepDeps,
   type StepContext,
   spanTimes,
@@ -29,17 +29,18 @@ export async function performTool(
   const { open, call } = findCall(run, last, step.callId);
   if (open.state === "started") {
     // Another delivery recorded a start: it is gone or no longer holds the step (invariant 4).
-    return afterReport(deps, run, await deps.advance(run.runId, { type: "tool_lost", step }, { head: run }));
+    const lost = await deps.advance(run.runId, { type: "tool_lost", step }, { head: run });
+    return afterReport(deps, run, lost, context);
   }
   const agent = deps.agents.get(run.agent);
   const policy = agent?.tools.retryPolicy(open.tool);
   if (!agent || !policy) {
     const what = agent ? `the tool "${open.tool}" of agent "${run.agent}"` : `the agent "${run.agent}"`;
     const detail = `No worker here knows ${what}. Start a worker with it; the run goes on by itself.`;
-    return holdStep(deps, run, step, { reason: agent ? "unknown_tool" : "unknown_agent", detail });
+    return holdStep(deps, run, context, { reason: agent ? "unknown_tool" : "unknown_agent", detail });
   }
   const started = await start(deps, run, open, context);
-  if (started === "superseded") return done;
+  if ("superseded" in started) return endDelivery(deps, started.superseded, context);
   return report(deps, agent, { run: started.run, open, call, context, startToken: started.startToken });
 }
 
@@ -57,15 +58,14 @@ async function start(
   run: Run,
   open: OpenCall,
   { step }: StepContext,
-): Promise<{ run: Run; startToken?: string } | "superseded"> {
+): Promise<{ run: Run; startToken?: string } | { superseded: Run | null }> {
   if (open.repeatable) return { run };
   const startToken = deps.ids.token();
   const timeoutAt = deps.clock.now() + open.timeoutMs + lateResultMs;
   const event: RunEvent = { type: "tool_started", step, startToken, timeoutAt };
   const result = await deps.advance(run.runId, event, { head: run });
   if (result.change) return { run: result.change.run, startToken };
-  await afterReport(deps, run, result);
-  return "superseded";
+  return { superseded: result.run };
 }
 
 type Execution = {
@@ -83,7 +83,7 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   const answeredAt = deps.clock.now();
   const aborted = context.active.aborted();
   // An aborted tool's outcome stays open: a repeatable one runs again elsewhere, another is given up after its timeout.
-  if (aborted && (outcome.type === "retry" || outcome.type === "unknown")) return afterAbort(deps, run, aborted);
+  if (aborted && (outcome.type === "retry" || outcome.type === "unknown")) return afterAbort(deps, run, context);
   const event = toEvent(deps, agent, execution, outcome);
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
   if (result.change) {
@@ -100,7 +100,7 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
       ...spanTimes(context, { calledAt, answeredAt, endedAt: deps.clock.now() }),
     });
   }
-  return afterReport(deps, run, result);
+  return afterReport(deps, run, result, context);
 }
 
 function errorTypeOf(outcome: Exclude<ToolOutcome, { type: "ok" }>): string {

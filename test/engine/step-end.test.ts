@@ -1,0 +1,147 @@
+// Catches: a step whose job ends although the run owes it still, or owes something that nobody queued: the run would
+// stand still until the sweeper comes.
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { isSameStep } from "../../src/core/owed.ts";
+import { defineAgent } from "../../src/define-agent.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { type Agent, abortable, makeBench, takeStep } from "./support.ts";
+
+const parameters = z.object({ note: z.string().describe("what") });
+const call = (name: string): { name: string; arguments: { note: string } } => ({ name, arguments: { note: "a" } });
+
+/** An agent with one tool that may not run again. */
+function makePoster(execute: (signal: AbortSignal) => string | Promise<string>): Agent {
+  const post = defineTool({
+    name: "post",
+    description: "Posts a note.",
+    parameters,
+    effect: "write",
+    timeoutMs: 5_000,
+    execute: (_args, { signal }) => execute(signal),
+  });
+  const model = scriptedModel([{ toolCalls: [call("post")] }, "done"]);
+  return defineAgent({ name: "poster", instructions: "Post.", model, tools: [post] });
+}
+
+describe("a step that runs alone in a child process", () => {
+  test("[G2] [G8] goes back to its queue if its worker stops before the child has ended", async () => {
+    const bench = makeBench();
+    const stopped = Promise.withResolvers<{ died: false }>();
+    const engine = bench.process({ agents: [makePoster(() => "posted")], isolate: () => stopped.promise });
+    await engine.client.start("poster", "go", { runId: "alone" });
+    const taken = takeStep(bench);
+    const { delivery, abort } = abortable(taken.delivery, { lostWorkers: 3, deliveries: 4 });
+    const outcome = engine.runStep(delivery);
+    abort();
+    stopped.resolve({ died: false });
+    expect(await outcome).toMatchObject({ type: "again", delayMs: 0 });
+  });
+
+  test("[G2] is delivered again if the child ended without an outcome", async () => {
+    const bench = makeBench();
+    const engine = bench.process({ agents: [makePoster(() => "posted")], isolate: async () => ({ died: false }) });
+    await engine.client.start("poster", "go", { runId: "alone" });
+    const { delivery } = takeStep(bench);
+    expect(await engine.runStep({ ...delivery, lostWorkers: 3, deliveries: 4 })).toMatchObject({ type: "again" });
+  });
+
+  test("[G2] ends once the child's outcome is committed, with what follows queued", async () => {
+    const bench = makeBench();
+    const agents = [makePoster(() => "posted")];
+    const child = bench.process({ agents });
+    const engine = bench.process({
+      agents,
+      isolate: async (delivery) => {
+        await child.runStep(delivery);
+        return { died: false };
+      },
+    });
+    await engine.client.start("poster", "go", { runId: "alone" });
+    const taken = takeStep(bench);
+    taken.end(await engine.runStep({ ...taken.delivery, lostWorkers: 3, deliveries: 4 }));
+    expect(bench.queue.list()).toMatchObject([{ step: { kind: "tool" } }]);
+  });
+
+  test("[G8] is poison once it was begun alone three times without an outcome", async () => {
+    const bench = makeBench();
+    const engine = bench.process({ agents: [makePoster(() => "posted")], isolate: async () => ({ died: false }) });
+    await engine.client.start("poster", "go", { runId: "alone" });
+    const { delivery } = takeStep(bench);
+    const again = { ...delivery, lostWorkers: 3, deliveries: 4 };
+    for (let times = 1; times <= 3; times += 1) expect((await engine.runStep(again)).type).toBe("again");
+    expect(await engine.runStep(again)).toEqual({ type: "done" });
+    expect(await bench.store.load("alone")).toMatchObject({ status: "failed", stopReason: "poison" });
+  });
+});
+
+test("[G2] a step aborted because it is not owed any more queues what is", async () => {
+  const bench = makeBench();
+  const called = Promise.withResolvers<void>();
+  const model = scriptedModel([
+    ({ attempt }) => {
+      called.resolve();
+      return { text: "done", delayMs: attempt === 1 ? 60_000 : 0 };
+    },
+  ]);
+  const agent = defineAgent({ name: "slow", instructions: "Wait.", model });
+  const engine = bench.process({ agents: [agent] });
+  await engine.client.start("slow", "go", { runId: "taken" });
+  const { delivery } = takeStep(bench);
+  const outcome = engine.runStep(delivery);
+  await called.promise;
+  // Another process, which holds the step too, commits a failed attempt and dies before the next one is queued.
+  const dead = bench.process({
+    queue: { ...bench.queue, add: async () => Promise.reject(new Error("dead")) },
+    agents: [
+      defineAgent({
+        name: "slow",
+        instructions: "Fail.",
+        model: scriptedModel([{ fail: { class: "transient", code: "busy", message: "busy" } }]),
+      }),
+    ],
+  });
+  await dead.runStep({ ...delivery, deliveries: 2 });
+  expect(bench.queue.list().filter(({ state }) => state !== "active")).toEqual([]);
+  await bench.signals.announce("taken");
+  expect((await outcome).type).toBe("done");
+  const run = await bench.store.load("taken");
+  const queued = bench.queue.list().filter(({ state }) => state !== "active");
+  expect(queued.length).toBe(1);
+  expect(isSameStep(queued[0]?.step ?? delivery.step, { owedAt: run?.model?.owedAt ?? -1, index: 0 })).toBe(true);
+});
+
+describe("a call that may not run again", () => {
+  test("[G2] [G4] that another delivery starts first is delivered again, and then found lost", async () => {
+    const bench = makeBench();
+    const executed: string[] = [];
+    const started = Promise.withResolvers<void>();
+    const agents = [
+      makePoster(async (signal) => {
+        executed.push("post");
+        started.resolve();
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        throw signal.reason;
+      }),
+    ];
+    const zombie = bench.process({ agents });
+    await zombie.client.start("poster", "go", { runId: "twice" });
+    await bench.queue.run(zombie.runStep);
+    const taken = takeStep(bench);
+    const { delivery, abort } = abortable(taken.delivery, { deliveries: 2 });
+    // The second process has loaded the run just before the first one commits its start.
+    const loaded = await bench.store.loadWithLastMessage("twice");
+    const first = zombie.runStep(delivery);
+    await started.promise;
+    const second = bench.process({ agents, store: { ...bench.store, loadWithLastMessage: async () => loaded } });
+    const outcome = await second.runStep({ ...taken.delivery, deliveries: 3, lostWorkers: 1 });
+    expect(outcome.type).toBe("again");
+    abort();
+    await first;
+    const third = bench.process({ agents });
+    await third.runStep({ ...taken.delivery, deliveries: 4, lostWorkers: 1 });
+    expect((await bench.store.load("twice"))?.calls).toMatchObject([{ state: "lost" }]);
+    expect(executed).toEqual(["post"]);
+  });
+});

@@ -1,0 +1,73 @@
+import { defineAgent } from "../../src/define-agent.ts";
+import { createEngine, type Engine } from "../../src/engine/engine.ts";
+import type { Isolate } from "../../src/engine/step.ts";
+import type { Delivery, RunStore, Signals, StepQueue } from "../../src/ports.ts";
+import { createSilentLogger } from "../../src/telemetry/logger.ts";
+import { createNoTelemetry } from "../../src/telemetry/no-telemetry.ts";
+import {
+  createMemoryRunStore,
+  createMemorySignals,
+  createMemoryStepQueue,
+  manualClock,
+} from "../../src/testing/index.ts";
+
+export type Agent = ReturnType<typeof defineAgent>;
+
+export type ProcessOptions = {
+  agents?: readonly Agent[];
+  isolate?: Isolate;
+  /** Ports of this process alone, in place of the shared ones. */
+  store?: RunStore;
+  queue?: StepQueue;
+  signals?: Signals;
+};
+
+export type Bench = {
+  clock: ReturnType<typeof manualClock>;
+  signals: ReturnType<typeof createMemorySignals>;
+  store: RunStore;
+  queue: ReturnType<typeof createMemoryStepQueue>;
+  /** A process of its own over the shared records and queues. */
+  process(options?: ProcessOptions): Engine;
+};
+
+/** Records, queues and signals that several processes share, in memory. */
+export function makeBench(): Bench {
+  const clock = manualClock();
+  const signals = createMemorySignals();
+  const store = createMemoryRunStore({ clock, signals });
+  const queue = createMemoryStepQueue({ clock });
+  let count = 0;
+  return {
+    clock,
+    signals,
+    store,
+    queue,
+    process: ({ agents = [], ...own } = {}) =>
+      createEngine({
+        store,
+        queue,
+        signals,
+        clock,
+        ids: { token: () => `t${++count}`, runId: () => `run-${++count}`, random: () => 0.5 },
+        agents: { get: (name) => agents.find((agent) => agent.name === name)?.code },
+        telemetry: createNoTelemetry(),
+        logger: createSilentLogger(),
+        payloadLimitBytes: 1_048_576,
+        ...own,
+      }),
+  };
+}
+
+/** Takes the next step that is due; there must be one. */
+export function takeStep({ queue }: Bench): NonNullable<ReturnType<Bench["queue"]["take"]>> {
+  const taken = queue.take();
+  if (!taken) throw new Error(`no step is due: ${JSON.stringify(queue.list())}`);
+  return taken;
+}
+
+/** A delivery like the given one that can be aborted, as a stop or a lost lock does. */
+export function abortable(delivery: Delivery, more: Partial<Delivery> = {}): { delivery: Delivery; abort(): void } {
+  const controller = new AbortController();
+  return { delivery: { ...delivery, ...more, signal: controller.signal }, abort: () => controller.abort() };
+}
