@@ -83,7 +83,9 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   const answeredAt = deps.clock.now();
   const aborted = context.active.aborted();
   // An aborted tool's outcome stays open: a repeatable one runs again elsewhere, another is given up after its timeout.
-  if (aborted && (outcome.type === "retry" || outcome.type === "unknown")) return afterAbort(deps, run, context);
+  // Only a started one that says that nothing happened is owed anew, so that nobody needs to wonder.
+  if (aborted && (outcome.type === "unknown" || (outcome.type === "retry" && !execution.startToken)))
+    return afterAbort(deps, run, context);
   const event = toEvent(deps, agent, execution, outcome);
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
   if (result.change) {
@@ -162,7 +164,9 @@ function toEvent(deps: RunStepDeps, agent: AgentCode, execution: Execution, outc
     case "retry": {
       const policy = agent.tools.retryPolicy(open.tool) ?? { attempts: 1, delayMs: 0 };
       const failed = { attempt: open.attempt, at: deps.clock.now(), jitter: deps.ids.random() };
-      const nextAt = nextAttemptAt(policy, { ...failed, retryAfterMs: outcome.delayMs });
+      // Stopped by us: whatever attempts it has left.
+      const stopped = context.active.aborted() !== undefined;
+      const nextAt = stopped ? failed.at : nextAttemptAt(policy, { ...failed, retryAfterMs: outcome.delayMs });
       if (nextAt !== null)
         return { type: "tool_failed", ...place, error: { code: "retryable", message: outcome.message }, nextAt };
       const content = `"${open.tool}" failed ${open.attempt} times and had no effect. Last error: ${outcome.message}`;

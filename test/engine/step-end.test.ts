@@ -2,6 +2,7 @@
 // stand still until the sweeper comes.
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { RetryableError } from "../../src/core/errors.ts";
 import { isSameStep } from "../../src/core/owed.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
@@ -143,5 +144,32 @@ describe("a call that may not run again", () => {
     await third.runStep({ ...taken.delivery, deliveries: 4, lostWorkers: 1 });
     expect((await bench.store.load("twice"))?.calls).toMatchObject([{ state: "lost" }]);
     expect(executed).toEqual(["post"]);
+  });
+
+  test("[G4] is owed anew at once if its tool says, when it is stopped, that nothing happened", async () => {
+    const bench = makeBench();
+    let executions = 0;
+    const started = Promise.withResolvers<void>();
+    const agents = [
+      makePoster(async (signal) => {
+        executions += 1;
+        if (executions > 1) return "posted";
+        started.resolve();
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        throw new RetryableError("not sent yet");
+      }),
+    ];
+    const engine = bench.process({ agents });
+    await engine.client.start("poster", "go", { runId: "stopped" });
+    await bench.queue.run(engine.runStep);
+    const taken = takeStep(bench);
+    const { delivery, abort } = abortable(taken.delivery);
+    const outcome = engine.runStep(delivery);
+    await started.promise;
+    abort();
+    taken.end(await outcome);
+    await bench.queue.drain(engine.runStep, { advanceTime: true, maxDeliveries: 20 });
+    expect(await bench.store.load("stopped")).toMatchObject({ status: "completed" });
+    expect((await bench.store.readMessages("stopped", 2, 3))[0]).toMatchObject({ content: "posted", outcome: "ok" });
   });
 });
