@@ -75,7 +75,7 @@ describe.each([
   ["as they come", false],
   ["with every step redelivered", true],
 ])("the feed of a run whose worker dies in mid-sentence, steps %s", (_title, redeliver) => {
-  test("[D7] marks text that did not count, and goes on from any point without loss or repetition", async () => {
+  test("[D7] marks text that did not count, and goes on from any point without loss or repetition of what counts", async () => {
     const world = await makeWorld({ respond, redeliver });
     const seen: RunFeedEvent[] = [];
     await play(world, "feed-1", (event) => void seen.push(event));

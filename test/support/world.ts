@@ -109,13 +109,13 @@ export async function countJobs(world: World): Promise<JobCounts> {
 }
 
 /** Resolves when the queues hold exactly these jobs. */
-export async function jobsAre(world: World, expected: JobCounts): Promise<void> {
+export async function jobsAre(world: World, expected: JobCounts, timeoutMs?: number): Promise<void> {
   let counts: JobCounts | undefined;
   const same = async (): Promise<true | undefined> => {
     counts = await countJobs(world);
     return isDeepStrictEqual(counts, expected) || undefined;
   };
-  await eventually(same).catch(async () => {
+  await eventually(same, timeoutMs).catch(async () => {
     const queues = ["runs", "model", "tools"].map((name) => world.plainQueue(name));
     const jobs = (await Promise.all(queues.map((queue) => queue.getJobs()))).flat();
     const names = jobs.map(({ id, name }) => `${name} ${id}`).join(", ");
