@@ -119,10 +119,17 @@ async function createReader(store: RunStore, runId: string, position: FeedPositi
       events.push(...fed.events);
       ended = entry.type === "run_ended" || entry.type === "run_rejected" || (ended && entry.type === "usage_reported");
     }
+    if (!ended && entries.at(-1)?.type === "usage_reported") ended = await hasEndedAt(store, runId, state.seq);
     return { events, ended: ended && entries.length < pageSize };
   }
 
   return { read };
+}
+
+/** Usage may come after the end, and a reader may go on from the end. */
+async function hasEndedAt(store: RunStore, runId: string, seq: number): Promise<boolean> {
+  const run = await store.load(runId);
+  return run === null || (isEnded(run) && run.eventSeq <= seq);
 }
 
 type Start = { state: FeedState; ended: boolean };
