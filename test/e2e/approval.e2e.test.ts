@@ -84,6 +84,6 @@ test.fails("a wait has one delayed job, also when the run was changed by another
   await world.server.received(0);
   await run.send("one more thing"); // the worker's commit of the answer will meet another revision
   answer.resolve();
-  await waiting(run);
+  expect((await waiting(run)).openCalls).toMatchObject([{ tool: "offer", state: "approval" }]);
   await jobsAre(world, { active: 0, delayed: 1, waiting: 0 }, 3_000);
 });
