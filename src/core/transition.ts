@@ -83,6 +83,7 @@ function runBegan(draft: Draft, event: EventOf<"run_began">): boolean {
   const { run, meta } = draft;
   if (run.startedAt !== undefined) return false;
   run.startedAt = meta.at;
+  if (run.model) run.model = { ...run.model, hold: undefined };
   run.agentHash = event.agentHash;
   Object.assign(run, deadlineAtBegin(run, event.deadlineMs));
   log(draft, { type: "run_began", agentHash: event.agentHash });

@@ -60,7 +60,7 @@ export type Client = {
 };
 
 export function createClient(deps: ClientDeps): Client {
-  const { store, signals, clock, ids, telemetry, advance } = deps;
+  const { store, signals, clock, ids, telemetry, logger, advance } = deps;
 
   return {
     async start(agent, input, options = {}) {
@@ -92,9 +92,12 @@ export function createClient(deps: ClientDeps): Client {
       const { run, change } = await advance(runId, event);
       if (!run) throw unknownRun(runId);
       if (change) {
-        await signals.announce(runId);
         recordDecision(telemetry, change, event);
         recordEnd(deps, change.previous, change.run);
+        await signals.announce(runId).catch((error: unknown) => {
+          // It is committed: whoever works on the run finds out by its next commit.
+          logger.warn({ runId, error: toError(error).message }, "a change of a run could not be announced");
+        });
       }
       return { run, applied: change !== null };
     },
