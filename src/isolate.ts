@@ -13,31 +13,46 @@ const addressSchema: z.ZodType<StepAddress & { lostWorkers: number }> = z.object
   lostWorkers: z.int(),
 });
 
-/** What a child tells its worker when its step has ended. */
+/** What a child tells its worker when it begins its step, and when that has ended. */
+const begunMessage = "drover-step-begun";
 const doneMessage = "drover-step-done";
+
+/** How a program ends that was told to: by a signal that a whole group of processes is sent, or in order. */
+const stopSignals = new Set(["SIGTERM", "SIGINT", "SIGHUP"]);
+const stopCodes = new Set([0, 130, 143]);
 
 /**
  * Runs a step alone: starts this program again, as it was started, with the step in its environment. There
  * `drover.work()` executes that one step and ends the process. The worker keeps the step's lock meanwhile.
+ * The step is to blame only for a death that came after it began and that nobody asked for.
  */
 export const isolateInChild: Isolate = (delivery) =>
   new Promise((resolve) => {
+    if (delivery.signal.aborted) {
+      resolve({ died: false });
+      return;
+    }
     const [, script = "", ...args] = process.argv;
     const step = JSON.stringify({ ...delivery.step, lostWorkers: delivery.lostWorkers });
     const child = fork(script, args, { env: { ...process.env, [stepVariable]: step } });
+    let begun = false;
     let finished = false;
     const kill = (): void => {
       child.kill("SIGKILL");
     };
     delivery.signal.addEventListener("abort", kill, { once: true });
     child.on("message", (message) => {
+      begun ||= message === begunMessage;
       finished ||= message === doneMessage;
     });
-    child.once("error", (error) => end(`it could not be started: ${error.message}`));
-    child.once("exit", (code, signal) => end(signal ?? `exit code ${code}`));
-    function end(how: string): void {
+    child.once("error", () => end(true, ""));
+    child.once("exit", (code, signal) => {
+      end(signal === null ? stopCodes.has(code ?? 0) : stopSignals.has(signal), signal ?? `exit code ${code}`);
+    });
+    function end(stopped: boolean, how: string): void {
       delivery.signal.removeEventListener("abort", kill);
-      resolve(finished || delivery.signal.aborted ? { died: false } : { died: true, how });
+      const died = begun && !finished && !stopped && !delivery.signal.aborted;
+      resolve(died ? { died, how } : { died: false });
     }
   });
 
@@ -47,6 +62,11 @@ export function isolatedStep(
 ): (StepAddress & { lostWorkers: number }) | undefined {
   const text = env[stepVariable];
   return text === undefined ? undefined : addressSchema.parse(JSON.parse(text));
+}
+
+/** Tells the worker that the step begins now: from here on the process may die of it. */
+export function beginIsolated(): void {
+  process.send?.(begunMessage);
 }
 
 /** Tells the worker that the step has ended, and ends this process. */

@@ -3,7 +3,7 @@ import { toolQueue } from "./bullmq/step-job.ts";
 import { createStepWorker } from "./bullmq/step-worker.ts";
 import { DroverError } from "./core/errors.ts";
 import { startSweeper } from "./engine/sweep.ts";
-import { endIsolated, isolatedStep } from "./isolate.ts";
+import { beginIsolated, endIsolated, isolatedStep } from "./isolate.ts";
 import type { Delivery } from "./ports.ts";
 import { checkRedis } from "./redis/check.ts";
 import { makeClient } from "./redis/redis-options.ts";
@@ -99,6 +99,7 @@ async function runAlone(
 ): Promise<never> {
   const { signal } = new AbortController();
   const delivery: Delivery = { step, lostWorkers, deliveries: lostWorkers + 1, signal, queuedAt: clock.now() };
+  beginIsolated();
   await engine.runStep(delivery);
   await flush();
   await close();

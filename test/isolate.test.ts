@@ -1,0 +1,84 @@
+// Catches: a child process that was stopped together with its worker taken for one that its step killed, and one that
+// runs on although its worker gave the step back.
+import { writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { isolatedStep, isolateInChild } from "../src/isolate.ts";
+import type { Delivery } from "../src/ports.ts";
+
+let directory: string;
+const argv = process.argv;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "drover-isolate-"));
+});
+
+afterEach(async () => {
+  process.argv = argv;
+  await rm(directory, { recursive: true, force: true });
+});
+
+/** Makes `body` the program that this process was started with. */
+function pretend(body: string): void {
+  const script = join(directory, "program.mjs");
+  writeFileSync(script, body);
+  process.argv = [argv[0] ?? "node", script, "one argument"];
+}
+
+function makeDelivery(signal: AbortSignal = new AbortController().signal): Delivery {
+  return { step: { runId: "run-1", owedAt: 3, index: 0 }, lostWorkers: 3, deliveries: 4, signal, queuedAt: 0 };
+}
+
+const begin = 'process.send("drover-step-begun");';
+const reportDone = 'process.send("drover-step-done"); process.disconnect();';
+
+describe("a step alone in a child process", () => {
+  test("finds itself in its environment, and its program started with the same arguments", async () => {
+    pretend(`
+      const step = JSON.parse(process.env.DROVER_ISOLATED_STEP);
+      const fits = step.runId === "run-1" && step.owedAt === 3 && step.index === 0 && step.lostWorkers === 3;
+      if (!fits || process.argv[2] !== "one argument") process.exit(9);
+      ${begin}
+      ${reportDone}`);
+    expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+  });
+
+  test.each([
+    ["it is killed", 'process.kill(process.pid, "SIGKILL"); setInterval(() => {}, 1000);', "SIGKILL"],
+    ["it ends with an error", "process.exit(7);", "exit code 7"],
+  ])("died if %s", async (_how, body, how) => {
+    pretend(begin + body);
+    expect(await isolateInChild(makeDelivery())).toEqual({ died: true, how });
+  });
+
+  test("[G8] did not die of its step if it never came so far: Redis was away, say", async () => {
+    pretend("process.exit(1);");
+    expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+  });
+
+  // What a terminal's Ctrl-C and a service manager send to the whole group of processes.
+  test.each(["SIGTERM", "SIGINT", "SIGHUP"])("did not die of its step if %s stopped it", async (signal) => {
+    pretend(`${begin} process.kill(process.pid, "${signal}"); setInterval(() => {}, 1000);`);
+    expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+  });
+
+  test.each([0, 130, 143])("did not die of its step if its program ended it in order: exit code %i", async (code) => {
+    pretend(`${begin} process.exit(${code});`);
+    expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+  });
+
+  test("is ended when its worker gives it back, also if that was before it began", async () => {
+    pretend(begin + "setTimeout(() => process.exit(7), 5000);");
+    const stop = new AbortController();
+    const running = isolateInChild(makeDelivery(stop.signal));
+    stop.abort();
+    expect(await running).toEqual({ died: false });
+    expect(await isolateInChild(makeDelivery(AbortSignal.abort()))).toEqual({ died: false });
+  }, 4_000);
+});
+
+test("an ordinary worker was started for no step", () => {
+  expect(isolatedStep({})).toBeUndefined();
+});
