@@ -50,8 +50,8 @@ export type Client = {
   start(agent: string, input: string | InputMessage[], options?: StartOptions): Promise<Run>;
   /** Takes what a producer put on the `runs` queue. @throws DroverError "conflict" */
   accept(runId: string, payload: StartPayload, priority?: number): Promise<Run>;
-  /** Keeps a record of input that could not become a run, unless a run holds its id. */
-  reject(rejected: { runId: string; agent: string | undefined; reason: string }): Promise<void>;
+  /** Keeps a record of input that could not become a run. False if a run holds its id. */
+  reject(rejected: { runId: string; agent: string | undefined; reason: string }): Promise<boolean>;
   /** @throws DroverError "not_found" */
   load(runId: string): Promise<Run>;
   list(filter: RunFilter): Promise<RunPage>;
@@ -77,7 +77,9 @@ export function createClient(deps: ClientDeps): Client {
       const trace = telemetry.startTrace(runId);
       const run = makeRejectedRun({ runId, agent: agent ?? "", reason, trace, at: clock.now(), token: ids.token() });
       const error = { code: "rejected", message: reason };
-      await store.create(run, [], [{ type: "run_rejected", seq: 1, at: run.createdAt, turn: 0, error }]);
+      const entry: FeedEntry = { type: "run_rejected", seq: 1, at: run.createdAt, turn: 0, error };
+      const result = await store.create(run, [], [entry]);
+      return result.created || result.run.token === run.token;
     },
 
     async load(runId) {

@@ -74,8 +74,10 @@ export function createEngine(options: EngineOptions): Engine {
 
 async function takeStart(client: Client, logger: Logger, start: StartRequest, priority?: number): Promise<StepOutcome> {
   if ("rejected" in start) {
-    logger.warn({ runId: start.rejected.runId, reason: start.rejected.reason }, "a start was rejected");
-    await client.reject(start.rejected);
+    const { runId, reason } = start.rejected;
+    logger.warn({ runId, reason }, "a start was rejected");
+    const kept = await client.reject(start.rejected);
+    if (!kept) await client.reject({ ...start.rejected, runId: besideId(runId, reason) });
     return done;
   }
   const { runId, payload } = start;
@@ -84,10 +86,14 @@ async function takeStart(client: Client, logger: Logger, start: StartRequest, pr
   } catch (thrown) {
     const error = toError(thrown);
     if (!(error instanceof DroverError) || error.code !== "conflict") throw error;
-    // The id belongs to a run with another input, so the record of this one needs another name.
-    const other = `${runId.slice(0, 100)}.rejected-${hashText(JSON.stringify(payload)).slice(0, 12)}`;
     logger.warn({ runId, reason: error.message }, "a start was rejected");
+    const other = besideId(runId, JSON.stringify(payload));
     await client.reject({ runId: other, agent: payload.agent, reason: error.message });
   }
   return done;
+}
+
+/** The name of a rejected record whose id belongs to a run. */
+function besideId(runId: string, what: string): string {
+  return `${runId.slice(0, 100)}.rejected-${hashText(what).slice(0, 12)}`;
 }
