@@ -59,7 +59,10 @@ export function befallStep(draft: Draft, event: EventOf<"step_held" | "step_isol
 function held(draft: Draft, target: Target, { hold, until }: EventOf<"step_held">): boolean {
   if (!target.movable) return false;
   target.update({ owedAt: draft.run.revision, notBefore: until, hold });
-  log(draft, { type: "step_held", callId: target.callId, ...hold, until });
+  // Told less and less often: what a run holds does not grow with the time it waits.
+  if (Number.isInteger(Math.log2(hold.count))) {
+    log(draft, { type: "step_held", callId: target.callId, ...hold, until });
+  }
   return true;
 }
 

@@ -60,6 +60,13 @@ describe("a turn", () => {
   });
 });
 
+test("input that was sent again is taken once", () => {
+  const more: RunEvent = { type: "input_received", inputId: "i1", messages: [{ role: "user", content: "and?" }] };
+  const once = step(makeWorld(), more);
+  expect(once.run.pendingInput.length).toBe(1);
+  expect(step(once, more).run).toBe(once.run);
+});
+
 describe("a model step", () => {
   const failed =
     (nextAt: number | null) =>
@@ -177,6 +184,17 @@ describe("a call that may not run again", () => {
     expect(play(world, finished("s")).messages.at(-1)).toMatchObject({ content: "done", outcome: "ok" });
   });
 
+  test("[G4] takes no result from whoever started a call of which the record knows nothing", () => {
+    const finished: RunEvent = {
+      type: "tool_finished",
+      step: { owedAt: 2, index: 1 },
+      startToken: "s",
+      content: "done",
+      outcome: "ok",
+    };
+    expect(step(open(writePlan), finished).run.calls).toMatchObject([{ state: "ready" }]);
+  });
+
   test("[G4] of an irreversible tool is put to a person, who may let it run again or not", () => {
     const asked = play(open({ ...askPlan, type: "run" }), start, (w) => ({
       type: "tool_unknown",
@@ -287,6 +305,15 @@ describe("the end of a run", () => {
     ]);
     expect(ended.results.size).toBe(0);
     expect(owed(ended.run)).toEqual([]);
+  });
+
+  test.each(["lost", "asking"])("[G3] [G4] leaves a call unknown that is %s", (state) => {
+    const begun = play(open({ ...askPlan, type: "run" }), start);
+    const unknown: RunEvent = { type: "tool_unknown", step: ref(begun), startToken: "s", error };
+    const world = step(begun, state === "lost" ? lose(begun) : unknown);
+    expect(world.run.calls).toMatchObject([{ state }]);
+    const ended = step(world, { type: "cancel_requested", by: "ann", reason: "r" });
+    expect(ended.messages.at(-1)).toMatchObject({ role: "tool", outcome: "unknown" });
   });
 
   test("still counts tokens that were spent, once per execution", () => {
