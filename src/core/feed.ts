@@ -23,14 +23,17 @@ export type TextEvent =
 /** `id` goes on from here when given as `after`; `seq` is the number of the last committed entry. */
 export type RunFeedEvent = (ExpandedEntry | (TextEvent & { seq: number; at: number })) & { id: string };
 
-/** What a reader has had: a committed entry, and so many characters of one execution's text after it. */
+/**
+ * What a reader has had: a committed entry, and so many characters of one execution's text after it; none if that text
+ * is void.
+ */
 export type FeedPosition = { seq: number; execution?: string | undefined; length: number };
 
 /** The feed's beginning. */
 export const feedStart: FeedPosition = { seq: 0, length: 0 };
 
 export function toFeedId({ seq, execution, length }: FeedPosition): string {
-  return execution === undefined || length === 0 ? String(seq) : `${seq}.${execution}.${length}`;
+  return execution === undefined ? String(seq) : `${seq}.${execution}.${length}`;
 }
 
 /** Reads a position from an event's id or `seq`; null if it is neither. */
@@ -41,7 +44,7 @@ export function fromFeedId(id: string | number): FeedPosition | null {
   return { seq: Number(seq), execution, length: Number(length ?? 0) };
 }
 
-/** A piece of live text as it is stored. */
+/** A piece of live text as it is stored. Executions of a turn order by when they began. */
 export type FeedDelta = { turn: number; attempt: number; execution: string; text: string };
 
 /** Text of an execution that was given out and not yet confirmed. `known`: as much of it as was read from the live text. */
@@ -55,12 +58,15 @@ export type FeedState = {
   open: OpenText | undefined;
   /** Characters of `open`'s execution that the live text repeats and the reader has already. */
   skip: number;
+  /** The execution of the next turn that began last, of those seen. Text of earlier ones, and of itself unless it is open, is void. */
+  newest: string | undefined;
 };
 
 export function startFeed(position: FeedPosition, turns: number): FeedState {
   const { seq, execution, length } = position;
-  const open = execution === undefined ? undefined : { turn: turns + 1, attempt: 1, execution, length, known: "" };
-  return { seq, at: 0, turns, open, skip: length };
+  const isOpen = execution !== undefined && length > 0;
+  const open = isOpen ? { turn: turns + 1, attempt: 1, execution, length, known: "" } : undefined;
+  return { seq, at: 0, turns, open, skip: length, newest: execution };
 }
 
 export type Fed = { state: FeedState; events: RunFeedEvent[] };
@@ -68,12 +74,13 @@ export type Fed = { state: FeedState; events: RunFeedEvent[] };
 /**
  * Takes one piece of live text.
  *
+ * @param winner the execution whose answer is known to have been committed: nobody needs the text of others any more.
  * @returns null if it belongs to a later turn than the next one: entries that lie between must be read first.
  */
-export function feedDelta(state: FeedState, delta: FeedDelta): Fed | null {
+export function feedDelta(state: FeedState, delta: FeedDelta, winner?: string): Fed | null {
   const { turn, attempt, execution } = delta;
-  if (turn <= state.turns) return { state, events: [] };
   if (turn > state.turns + 1) return null;
+  if (turn <= state.turns || isPassed(state, execution, winner)) return { state, events: [] };
   const events: RunFeedEvent[] = [];
   let { open, skip } = state;
   if (open && open.execution !== execution) {
@@ -86,7 +93,14 @@ export function feedDelta(state: FeedState, delta: FeedDelta): Fed | null {
   skip = Math.max(0, skip - delta.text.length);
   open = { ...open, turn, attempt, length: open.length + fresh.length, known: open.known + delta.text };
   if (fresh !== "") events.push(textEvent(state, open, fresh));
-  return { state: { ...state, open, skip }, events };
+  return { state: { ...state, open, skip, newest: execution }, events };
+}
+
+/** Whether an execution's text is void: another one's answer was committed, or another one began later (a frozen worker goes on). */
+function isPassed({ newest, open }: FeedState, execution: string, winner: string | undefined): boolean {
+  if (winner !== undefined && execution !== winner) return true;
+  if (newest === undefined || execution > newest) return false;
+  return execution < newest || open?.execution !== execution;
 }
 
 /** Takes one committed entry, after all live text that was published before it. */
@@ -95,15 +109,17 @@ export function feedEntry(state: FeedState, entry: ExpandedEntry, textOf: (conte
   if (entry.type === "model_answered") {
     const text = entry.answer?.role === "assistant" ? textOf(entry.answer.content) : "";
     const events = [...confirm(state, entry, text), { ...entry, id: toFeedId({ seq, length: 0 }) }];
-    return { state: { seq, at, turns: entry.turn, open: undefined, skip: 0 }, events };
+    return { state: { seq, at, turns: entry.turn, open: undefined, skip: 0, newest: undefined }, events };
   }
-  const { open, turns } = state;
-  if (!open) return { state: { ...state, seq, at }, events: [{ ...entry, id: toFeedId({ seq, length: 0 }) }] };
-  if (isVoid(entry, open)) {
-    const events = [supersede(state, open), { ...entry, id: toFeedId({ seq, length: 0 }) }];
-    return { state: { seq, at, turns, open: undefined, skip: 0 }, events };
-  }
-  return { state: { ...state, seq, at }, events: [{ ...entry, id: toFeedId({ ...open, seq }) }] };
+  const { open } = state;
+  const isOver = open && isVoid(entry, open);
+  const next = { ...state, seq, at, ...(isOver ? { open: undefined, skip: 0 } : {}) };
+  return { state: next, events: [...(isOver ? [supersede(state, open)] : []), { ...entry, id: idOf(next) }] };
+}
+
+/** Where a reader is that has had everything up to this state. */
+function idOf({ seq, open, newest }: FeedState): string {
+  return toFeedId({ seq, execution: open?.execution ?? newest, length: open?.length ?? 0 });
 }
 
 /** What is missing of an answer's text. What was given out and does not begin it is superseded. */
@@ -135,5 +151,5 @@ function textEvent(state: FeedState, open: Omit<OpenText, "known">, text: string
 
 function supersede(state: FeedState, { turn, attempt, execution }: OpenText): RunFeedEvent {
   const { seq, at } = state;
-  return { type: "text_superseded", id: toFeedId({ seq, length: 0 }), seq, at, turn, attempt, execution };
+  return { type: "text_superseded", id: toFeedId({ seq, execution, length: 0 }), seq, at, turn, attempt, execution };
 }

@@ -46,9 +46,12 @@ export function createAdvance({ store, queue, clock, ids, recent }: Deps): Advan
     if (!change) return { run: head, change: null };
     const committing = store.commit(change);
     const steps = newlyOwed(change);
-    const [result] = await Promise.all([committing, pipeline && steps.length > 0 ? queue.add(steps) : undefined]);
+    // A delayed job of a commit that was refused would stay until it is due, perhaps for months: it is queued after.
+    const along = steps.filter(({ notBefore }) => pipeline && notBefore === undefined);
+    const after = steps.filter((step) => !along.includes(step));
+    const [result] = await Promise.all([committing, along.length > 0 ? queue.add(along) : undefined]);
     if (!result.committed) return result.run ?? { run: null, change: null };
-    if (!pipeline && steps.length > 0) await queue.add(steps);
+    if (after.length > 0) await queue.add(after);
     const obsolete = noLongerOwed(change.previous, change.run).filter((step) => mayBeQueued(step, event));
     if (obsolete.length > 0) await queue.remove(obsolete);
     return { run: change.run, change };

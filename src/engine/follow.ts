@@ -87,7 +87,7 @@ async function createReader(store: RunStore, runId: string, position: FeedPositi
   let held: LiveDelta[] = [];
 
   /** Gives out live text up to the next turn; text of later turns waits until the entries before it were read. */
-  async function drain(): Promise<RunFeedEvent[]> {
+  async function drain(winner?: string): Promise<RunFeedEvent[]> {
     const events: RunFeedEvent[] = [];
     for (;;) {
       const page = held.length > 0 ? { deltas: [], next: live } : await store.readLive(runId, live);
@@ -95,7 +95,7 @@ async function createReader(store: RunStore, runId: string, position: FeedPositi
       live = page.next;
       held = [];
       for (const [index, delta] of deltas.entries()) {
-        const fed = feedDelta(state, delta);
+        const fed = feedDelta(state, delta, winner);
         if (!fed) {
           held = deltas.slice(index);
           return events;
@@ -113,7 +113,8 @@ async function createReader(store: RunStore, runId: string, position: FeedPositi
     const events: RunFeedEvent[] = [];
     for (const entry of await expand(store, runId, entries)) {
       // Text was published before the commit of its answer.
-      if (entry.type === "model_answered" || entry.type === "model_failed") events.push(...(await drain()));
+      if (entry.type === "model_answered") events.push(...(await drain(entry.execution)));
+      if (entry.type === "model_failed") events.push(...(await drain()));
       const fed = feedEntry(state, entry, textOf);
       state = fed.state;
       events.push(...fed.events);

@@ -35,7 +35,8 @@ export async function performModel(
   if (run.agentHash !== agent.hash) await deps.store.putDefinition(agent.hash, agent.definition);
   const began = begin(deps, run, agent, limits.deadlineMs);
   began.catch(() => {}); // Awaited below, unless the call itself throws first.
-  const execution = deps.ids.token();
+  // Executions of a step order by when they began: a reader of live text tells a frozen worker's from its heir's.
+  const execution = `${Math.floor(deps.clock.now()).toString(36).padStart(9, "0")}${deps.ids.token()}`;
   const calledAt = deps.clock.now();
   // A run that has not begun yet gets its deadline from the commit above, which may still be on its way.
   const deadline = run.startedAt === undefined ? deadlineAtBegin(run, limits.deadlineMs) : run;

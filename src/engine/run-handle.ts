@@ -190,18 +190,23 @@ async function waitForEnd(
   const until = timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
   let ring: () => void = () => {};
   const unsubscribe = await signals.onEnd(runId, () => ring());
+  let status: RunStatus | undefined;
   try {
     for (;;) {
       const rung = new Promise<void>((resolve) => {
         ring = resolve;
       });
-      const run = await client.load(runId);
-      if (isEnded(run)) return toResult(run, await lastMessage(store, runId));
+      // Once the run was found, Redis going away is waited out like any other time.
+      const run = await client.load(runId).catch((error: unknown) => {
+        if (status === undefined || !isOutage(error)) throw error;
+      });
+      if (run && isEnded(run)) return toResult(run, await lastMessage(store, runId));
+      status = run?.status ?? status;
       const leftMs = until - performance.now();
       if (leftMs <= 0 || signal?.aborted) {
         throw new DroverError(
           "timeout",
-          `Run "${runId}" is still ${run.status}; it goes on. Ask again later, or watch it.`,
+          `Run "${runId}" is still ${status}; it goes on. Ask again later, or watch it.`,
         );
       }
       await atMost(Math.min(leftMs, lookEveryMs), rung, signal);
@@ -209,6 +214,10 @@ async function waitForEnd(
   } finally {
     unsubscribe();
   }
+}
+
+function isOutage(error: unknown): boolean {
+  return error instanceof DroverError && error.code === "queue_unavailable";
 }
 
 /** Waits for `rung`, but no longer than `ms` or the signal's abort. Leaves no timer and no listener behind. */
