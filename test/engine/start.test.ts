@@ -2,6 +2,15 @@
 import { describe, expect, test } from "vitest";
 import { makeBench } from "./support.ts";
 
+test("[G2] starting a run again queues its step, if whoever started it first did not come so far", async () => {
+  const bench = makeBench();
+  const away = async (): Promise<never> => Promise.reject(new Error("gone"));
+  await bench.process({ queue: { ...bench.queue, add: away } }).client.start("a", "go", { runId: "order-1" });
+  expect(bench.queue.list()).toEqual([]);
+  await bench.process().client.start("a", "go", { runId: "order-1" });
+  expect(bench.queue.list()).toMatchObject([{ step: { kind: "model", owedAt: 1 } }]);
+});
+
 describe("a job of the runs queue", () => {
   test("[G7] that is malformed is kept as rejected, and its id is free for a corrected one", async () => {
     const bench = makeBench();

@@ -77,6 +77,27 @@ describe("a step that runs alone in a child process", () => {
   });
 });
 
+test.each([
+  [2, false],
+  [3, true],
+])("[G8] a step that lost %i workers runs alone: %s", async (lostWorkers, isAlone) => {
+  const bench = makeBench();
+  let alone = false;
+  const engine = bench.process({
+    agents: [makePoster(() => "posted")],
+    isolate: async () => {
+      alone = true;
+      return { died: true, how: "SIGKILL" };
+    },
+  });
+  await engine.client.start("poster", "go", { runId: "alone" });
+  const { delivery } = takeStep(bench);
+  expect(await engine.runStep({ ...delivery, lostWorkers, deliveries: lostWorkers + 1 })).toEqual({ type: "done" });
+  expect(alone).toBe(isAlone);
+  const poison = { status: "failed", stopReason: "poison", error: { message: expect.stringContaining("SIGKILL") } };
+  expect(await bench.store.load("alone")).toMatchObject(isAlone ? poison : { turns: 1, calls: [{ state: "ready" }] });
+});
+
 test("[G2] a step aborted because it is not owed any more queues what is", async () => {
   const bench = makeBench();
   const called = Promise.withResolvers<void>();
@@ -114,6 +135,33 @@ test("[G2] a step aborted because it is not owed any more queues what is", async
 });
 
 describe("a call that may not run again", () => {
+  test("[G4] is given up only after the whole of its tool's time, from its start", async () => {
+    const bench = makeBench();
+    const never = Promise.withResolvers<string>();
+    const started = Promise.withResolvers<void>();
+    const agents = [
+      makePoster(() => {
+        started.resolve();
+        return never.promise;
+      }),
+    ];
+    const engine = bench.process({ agents });
+    await engine.client.start("poster", "go", { runId: "lost" });
+    await bench.queue.run(engine.runStep);
+    const { delivery } = takeStep(bench);
+    const startedAt = bench.clock.now();
+    const held = engine.runStep(delivery);
+    await started.promise;
+    bench.clock.advance(3_000);
+    bench.queue.redeliver(delivery.step);
+    await bench.queue.run(bench.process({ agents }).runStep);
+    const [wake] = bench.queue.list().filter(({ step }) => step.kind === "wake");
+    expect(wake?.dueAt).toBeGreaterThan(startedAt + 5_000);
+    never.resolve("posted");
+    await held;
+    expect((await bench.store.readMessages("lost", 2, 3))[0]).toMatchObject({ content: "posted", outcome: "ok" });
+  });
+
   test("[G2] [G4] that another delivery starts first is delivered again, and then found lost", async () => {
     const bench = makeBench();
     const executed: string[] = [];
