@@ -55,13 +55,15 @@ export function owed(run: Run): Step[] {
 
 /**
  * When time alone changes this run next: an approval expires, a lost call's outcome is given up, or the deadline comes
- * while nothing else is owed. Undefined if never. A run waits on at most this one delayed job (invariant 5).
+ * while nothing is owed that would notice. Undefined if never. A run waits on at most this one delayed job (invariant 5).
  */
 export function dueAt(run: Run): number | undefined {
   if (isEnded(run)) return undefined;
   const times = run.calls.map(callDueAt).filter((time) => time !== undefined);
+  // A step sees to the deadline itself when it is taken; in a queue of its own that may be never.
   const stepOwed =
-    run.model !== undefined || run.calls.some((call) => call.state === "ready" || call.state === "started");
+    run.model !== undefined ||
+    run.calls.some((call) => (call.state === "ready" || call.state === "started") && call.queue === undefined);
   if (!stepOwed && run.deadlineAt !== undefined) times.push(run.deadlineAt);
   return times.length === 0 ? undefined : Math.min(...times);
 }

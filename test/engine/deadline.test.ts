@@ -87,6 +87,30 @@ describe("a deadline that comes during a model call", () => {
   });
 });
 
+test("a deadline ends a run whose tool waits in a queue of its own that nobody serves", async () => {
+  const bench = makeBench();
+  const browse = defineTool({
+    name: "browse",
+    description: "Browses.",
+    parameters: z.object({ note: z.string().describe("what") }),
+    effect: "read",
+    queue: "browser",
+    execute: () => "seen",
+  });
+  const model = scriptedModel([{ toolCalls: [{ name: "browse", arguments: { note: "a" } }] }]);
+  const engine = bench.process({
+    agents: [defineAgent({ name: "browser", instructions: "Browse.", model, tools: [browse] })],
+  });
+  await engine.client.start("browser", "go", { runId: "unserved", limits: { deadlineMs: 10_000 } });
+  await bench.queue.run(engine.runStep);
+  const unserved = takeStep(bench); // in the hands of nobody: no other queue gives it out
+  bench.clock.advance(10_000);
+  const wake = takeStep(bench);
+  wake.end(await engine.runStep(wake.delivery));
+  expect(unserved.delivery.step.index).toBe(1);
+  expect(await bench.store.load("unserved")).toMatchObject({ status: "failed", stopReason: "deadline" });
+});
+
 test("[G9] a retry counts the deadline anew, also of a run that failed before it began", async () => {
   const bench = makeBench();
   const model = scriptedModel(["done"]);
