@@ -1,10 +1,10 @@
-import type { AgentDefinition, Limits, RetryPolicy, ToolSpec } from "./core/agent.ts";
+import type { AgentDefinition, Limits, RetryPolicy } from "./core/agent.ts";
 import type { CallPlan, FeedEntry } from "./core/event.ts";
 import type { Content, Message, ToolCall, ToolMessage } from "./core/message.ts";
 import type { Step } from "./core/owed.ts";
-import type { ModelReply } from "./core/reply.ts";
-import type { Run, RunStatus, RunTrace, Usage } from "./core/run.ts";
+import type { Run, RunStatus } from "./core/run.ts";
 import type { Change } from "./core/transition.ts";
+import type { ModelClient } from "./ports-model.ts";
 
 // Every interface the engine sees the world through; no code. Each has its contract suite in test/contract. Ports reject only for bugs and for an unreachable backend (`DroverError` "queue_unavailable"); expected failure of a
 // model or a tool is data.
@@ -121,76 +121,20 @@ export type Delivery = {
   lostWorkers: number;
   /** How often this step was delivered, this time included; waits before looking again grow with it. */
   deliveries: number;
-  /** Aborts when the step's lock was lost, or at the end of a graceful stop's grace period. */
+  /** Aborts, with a `DeliveryAbort` as its reason. */
   signal: AbortSignal;
   /** When the step was queued, epoch ms; for queue wait. */
   queuedAt: number;
 };
+
+/** The step's lock was lost and another worker may have it; or a graceful stop's grace period is over. */
+export type DeliveryAbort = "lock_lost" | "stopping";
 
 /** A step's name in a queue. Job data holds nothing more; the trace's ids are in the run. */
 export type StepAddress = { runId: string; owedAt: number; index: number };
 
 /** How a step ended for its queue: done, or to be delivered again after a time. Never failed. */
 export type StepOutcome = { type: "done" } | { type: "again"; delayMs: number; why: string };
-
-/** What is sent to a model. Messages are in our neutral form; the instructions come first. */
-export type ModelRequest = {
-  runId: string;
-  turn: number;
-  attempt: number;
-  instructions: string;
-  messages: Message[];
-  tools: ToolSpec[];
-  /** Further fields of the request (temperature and so on), sent under their own names. */
-  request: Record<string, unknown>;
-  signal: AbortSignal;
-  /** Called with each piece of text as it arrives. Must not throw. */
-  onText: (text: string) => void;
-};
-
-/**
- * Classes of model trouble (features H12):
- * - `transient`: network, 429, 5xx, timeout, a cut stream, an empty answer: another attempt is owed;
- * - `permanent`: bad key, unknown model, refused request: the run fails and can be retried when it is fixed;
- * - `overflow`: the request is longer than the model's window;
- * - `aborted`: our own signal ended it.
- */
-export type ModelFailure = {
-  class: "transient" | "permanent" | "overflow" | "aborted";
-  code: string;
-  message: string;
-  retryAfterMs?: number | undefined;
-  status?: number | undefined;
-};
-
-export type ModelOutcome = (
-  | { type: "reply"; reply: ModelReply; finishReason: string }
-  | { type: "failure"; failure: ModelFailure }
-) & {
-  usage: Usage;
-  model?: string | undefined;
-  responseId?: string | undefined;
-  timeToFirstChunkMs?: number | undefined;
-  /** Request fields left out because this server refused them by name. */
-  dropped: string[];
-};
-
-/** Never rejects for a model's failure. */
-export interface ModelClient {
-  call(request: ModelRequest): Promise<ModelOutcome>;
-}
-
-/** A model as an agent is given it. Made by `openai(...)`, or by `scriptedModel(...)` in tests. */
-export type ModelSpec = {
-  /** The name sent to the server. */
-  readonly model: string;
-  /** Who serves it, by the names of the OpenTelemetry GenAI conventions. */
-  readonly provider: string;
-  readonly retry: RetryPolicy;
-  /** Where its requests go, for traces; undefined when that is not a network matter or not configured yet. */
-  readonly server?: { address: string; port: number } | undefined;
-  readonly client: ModelClient;
-};
 
 /** How a tool execution ended. `unknown`: it may or may not have taken effect (invariant 4). */
 export type ToolOutcome =
@@ -243,57 +187,5 @@ export interface Logger {
   error(fields: Record<string, unknown>, message: string): void;
 }
 
-/** What a span of a step tells. Emitted once, after the step's outcome was committed by this worker. */
-export type StepSpan = {
-  run: Run;
-  turn: number;
-  attempt: number;
-  /** The revision that made the step owed: tells attempt 1 after a retry of the run from attempt 1 before it. */
-  owedAt: number;
-  /** Set when the attempt failed. */
-  errorType?: string | undefined;
-  startedAt: number;
-  endedAt: number;
-  queueWaitMs: number;
-  loadMs: number;
-  performMs: number;
-  commitMs: number;
-} & (
-  | {
-      kind: "model";
-      execution: string;
-      definition: AgentDefinition;
-      server?: { address: string; port: number } | undefined;
-      outcome: ModelOutcome;
-      request: { messages: Message[]; instructions: string };
-    }
-  | {
-      kind: "tool";
-      call: ToolCall;
-      effect: string;
-      description?: string | undefined;
-      result?: Content | undefined;
-    }
-);
-
-/** Traces: one per run, over any number of processes. A no-op when telemetry is off. */
-export interface Telemetry {
-  /** Reserves a run's ids: under `traceparent`, else under the active span, else a new trace. */
-  startTrace(runId: string, traceparent?: string): RunTrace;
-  /** Marks that a run was created, so that one that never ends can be found. */
-  recordStart(run: Run): void;
-  /** Runs `fn` with the step's span as the active context, so that spans of user code hang under it. */
-  withStep<T>(
-    run: Run,
-    step: { kind: "model" | "tool"; turn: number; attempt: number; callId?: string; owedAt: number },
-    fn: () => Promise<T>,
-  ): Promise<T>;
-  recordStep(span: StepSpan): void;
-  /** A wait for a person, emitted when it ends, with its stored start. */
-  recordApproval(
-    run: Run,
-    call: { callId: string; tool: string; askedAt: number; decidedAt: number; decision: string; by: string },
-  ): void;
-  /** Emits the root with the stored id and the true start. */
-  recordEnd(run: Run): void;
-}
+export type { ModelClient, ModelFailure, ModelOutcome, ModelRequest, ModelSpec } from "./ports-model.ts";
+export type { StepSpan, Telemetry } from "./ports-telemetry.ts";

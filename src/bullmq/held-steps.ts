@@ -1,4 +1,4 @@
-import type { StepOutcome } from "../ports.ts";
+import type { DeliveryAbort, StepOutcome } from "../ports.ts";
 
 /** A step in the hands of this worker. */
 export type HeldStep = {
@@ -48,7 +48,7 @@ export function createHeldSteps(onLost: (jobId: string) => void): HeldSteps {
         const step = held.get(jobId);
         if (!step || step.lost) continue;
         step.lost = true;
-        step.controller.abort(new Error("the lock of this step was lost"));
+        step.controller.abort("lock_lost" satisfies DeliveryAbort);
         onLost(jobId);
       }
     },
@@ -57,7 +57,7 @@ export function createHeldSteps(onLost: (jobId: string) => void): HeldSteps {
     },
     abandon(afterMs) {
       for (const step of held.values()) {
-        step.controller.abort(new Error("the worker stops"));
+        step.controller.abort("stopping" satisfies DeliveryAbort);
         setTimeout(() => step.abandoned.resolve({ type: "again", delayMs: 0, why: "the worker stops" }), afterMs);
       }
     },

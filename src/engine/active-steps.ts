@@ -1,5 +1,7 @@
 import { isSameStep, owed } from "../core/owed.ts";
-import type { Delivery, RunStore, Signals, StepAddress } from "../ports.ts";
+import type { Run } from "../core/run.ts";
+import { owedCall } from "../core/transition-calls.ts";
+import type { Delivery, DeliveryAbort, RunStore, Signals, StepAddress } from "../ports.ts";
 
 /** Why a step's signal was aborted. */
 export type AbortReason = "not_owed" | "handed_back" | "deadline";
@@ -19,10 +21,17 @@ export type ActiveStep = {
   address: StepAddress;
   signal: AbortSignal;
   abort(reason: AbortReason): void;
+  /** From now on a lost lock aborts nothing: what was begun is this process's alone to finish (invariant 4). */
+  keepWithoutLock(): void;
   /** Undefined while it goes on. */
   aborted(): AbortReason | undefined;
   end(): void;
 };
+
+/** A call given up as lost still takes the result of whoever started it. */
+function isLost(run: Run, { address }: ActiveStep): boolean {
+  return owedCall(run, address)?.state === "lost";
+}
 
 /** Steps being executed in this process, so that a change from outside reaches the one that holds the run. */
 export type ActiveSteps = {
@@ -44,7 +53,7 @@ export function createActiveSteps({ store, signals }: { store: RunStore; signals
     for (const step of byRun.get(runId) ?? []) {
       const { owedAt } = step.address;
       const ahead = run !== null && owedAt > run.revision;
-      const still = run !== null && owed(run).some((other) => isSameStep(other, step.address));
+      const still = run !== null && (owed(run).some((other) => isSameStep(other, step.address)) || isLost(run, step));
       if (!still && !ahead) step.abort("not_owed");
     }
   }
@@ -58,29 +67,12 @@ export function createActiveSteps({ store, signals }: { store: RunStore; signals
   });
 
   function begin(delivery: Delivery): ActiveStep {
-    const controller = new AbortController();
-    let why: AbortReason | undefined;
-    const abort = (reason: AbortReason): void => {
-      if (controller.signal.aborted) return;
-      why = reason;
-      controller.abort(new StepAborted(reason));
-    };
-    const handBack = (): void => abort("handed_back");
-    if (delivery.signal.aborted) handBack();
-    else delivery.signal.addEventListener("abort", handBack, { once: true });
     const { runId } = delivery.step;
-    const step: ActiveStep = {
-      address: delivery.step,
-      signal: controller.signal,
-      abort,
-      aborted: () => why,
-      end: () => {
-        delivery.signal.removeEventListener("abort", handBack);
-        const steps = byRun.get(runId);
-        steps?.delete(step);
-        if (steps?.size === 0) byRun.delete(runId);
-      },
-    };
+    const step = makeActiveStep(delivery, () => {
+      const steps = byRun.get(runId);
+      steps?.delete(step);
+      if (steps?.size === 0) byRun.delete(runId);
+    });
     const steps = byRun.get(runId) ?? new Set();
     byRun.set(runId, steps.add(step));
     return step;
@@ -90,5 +82,35 @@ export function createActiveSteps({ store, signals }: { store: RunStore; signals
     begin,
     count: () => [...byRun.values()].reduce((sum, steps) => sum + steps.size, 0),
     close: stopListening,
+  };
+}
+
+function makeActiveStep(delivery: Delivery, onEnd: () => void): ActiveStep {
+  const controller = new AbortController();
+  let why: AbortReason | undefined;
+  let keeps = false;
+  const abort = (reason: AbortReason): void => {
+    if (controller.signal.aborted) return;
+    why = reason;
+    controller.abort(new StepAborted(reason));
+  };
+  const handBack = (): void => {
+    const reason: DeliveryAbort = delivery.signal.reason;
+    if (!keeps || reason !== "lock_lost") abort("handed_back");
+  };
+  if (delivery.signal.aborted) handBack();
+  else delivery.signal.addEventListener("abort", handBack, { once: true });
+  return {
+    address: delivery.step,
+    signal: controller.signal,
+    abort,
+    aborted: () => why,
+    keepWithoutLock: () => {
+      keeps = true;
+    },
+    end: () => {
+      delivery.signal.removeEventListener("abort", handBack);
+      onEnd();
+    },
   };
 }

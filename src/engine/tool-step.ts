@@ -57,14 +57,17 @@ async function start(
   deps: RunStepDeps,
   run: Run,
   open: OpenCall,
-  { step }: StepContext,
+  { step, active }: StepContext,
 ): Promise<{ run: Run; startToken?: string } | { superseded: Run | null }> {
   if (open.repeatable) return { run };
   const startToken = deps.ids.token();
   const timeoutAt = deps.clock.now() + open.timeoutMs + lateResultMs;
   const event: RunEvent = { type: "tool_started", step, startToken, timeoutAt };
   const result = await deps.advance(run.runId, event, { head: run });
-  if (result.change) return { run: result.change.run, startToken };
+  if (result.change) {
+    active.keepWithoutLock();
+    return { run: result.change.run, startToken };
+  }
   return { superseded: result.run };
 }
 

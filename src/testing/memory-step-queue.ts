@@ -1,5 +1,5 @@
 import type { Step } from "../core/owed.ts";
-import type { Delivery, StepAddress, StepOutcome, StepQueue } from "../ports.ts";
+import type { Delivery, DeliveryAbort, StepAddress, StepOutcome, StepQueue } from "../ports.ts";
 import type { ManualClock } from "./manual-clock.ts";
 
 type ProcessStep = (delivery: Delivery) => Promise<StepOutcome>;
@@ -112,7 +112,7 @@ function createShelf(clock: ManualClock): Shelf {
     redeliver(step) {
       const entry = entries.get(nameOf(step));
       if (entry?.state !== "active") throw new Error(`step ${nameOf(step)} is not being worked on`);
-      entry.controller.abort(new Error("the lock of this step was lost"));
+      entry.controller.abort("lock_lost" satisfies DeliveryAbort);
       entry.lostWorkers += 1;
       put(entry, 0);
     },

@@ -20,7 +20,13 @@ const adapters = ["redis", "bullmq", "openai", "telemetry", "tools"] as const;
 
 export const layers: readonly Layer[] = [
   { name: "core", places: ["core/"], layers: [], packages: ["zod"], node: [] },
-  { name: "ports", places: ["ports.ts"], layers: ["core"], packages: [], node: [] },
+  {
+    name: "ports",
+    places: ["ports.ts", "ports-model.ts", "ports-telemetry.ts"],
+    layers: ["core"],
+    packages: [],
+    node: [],
+  },
   { name: "engine", places: ["engine/"], layers: ["core", "ports"], packages: [], node: ["crypto"] },
   {
     name: "tools",

@@ -102,8 +102,7 @@ test("[G4] an irreversible act whose worker was killed is left undone if a perso
   expect(world.ledger.entries().length).toBe(1);
 });
 
-// Known: losing the lock aborts the tool, and what it brings after that is thrown away though its outcome is open.
-test.fails("a write's result is taken though its worker had noticed by then that it lost the step", async () => {
+test("a write's result is taken though its worker had noticed by then that it lost the step", async () => {
   const world = await makeWorld({ respond: calling("post"), toolTimeoutMs: 6_000 });
   const holder = await world.work();
   const run = await world.drover.start("e2e", "go", { runId: "late-2" });
