@@ -1,7 +1,8 @@
 import type { Limits } from "../core/agent.ts";
 import type { Change } from "../core/change.ts";
+import type { Command } from "../core/command.ts";
 import { DroverError, toError, unknownRun } from "../core/errors.ts";
-import type { FeedEntry, RunEvent } from "../core/event.ts";
+import type { FeedEntry } from "../core/event.ts";
 import { type InputMessage, toInputMessages } from "../core/message.ts";
 import { owed } from "../core/owed.ts";
 import {
@@ -14,6 +15,7 @@ import {
 } from "../core/run.ts";
 import type { Clock, Ids, Logger, RunFilter, RunPage, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
 import type { Advance } from "./advance.ts";
+import { checkCommand } from "./command.ts";
 import { canonical, hashText } from "./hash.ts";
 import { recordEnd } from "./step.ts";
 
@@ -55,8 +57,11 @@ export type Client = {
   /** @throws DroverError "not_found" */
   load(runId: string): Promise<Run>;
   list(filter: RunFilter): Promise<RunPage>;
-  /** Applies an event from outside the run's steps and announces it. False if it did not apply. */
-  command(runId: string, event: RunEvent): Promise<{ run: Run; applied: boolean }>;
+  /**
+   * Applies an event from outside the run's steps and announces it. False if it did not apply.
+   * @throws DroverError "invalid" "too_large" "not_found"
+   */
+  command(runId: string, event: Command): Promise<{ run: Run; applied: boolean }>;
 };
 
 export function createClient(deps: ClientDeps): Client {
@@ -91,6 +96,7 @@ export function createClient(deps: ClientDeps): Client {
     list: (filter) => store.list(filter),
 
     async command(runId, event) {
+      checkCommand(event, deps.payloadLimitBytes);
       const { run, change } = await advance(runId, event);
       if (!run) throw unknownRun(runId);
       if (change) {
@@ -152,7 +158,7 @@ async function create(
 }
 
 /** Emits the span of a wait for a person, now that it has ended. */
-function recordDecision(telemetry: Telemetry, { previous, run }: Change, event: RunEvent): void {
+function recordDecision(telemetry: Telemetry, { previous, run }: Change, event: Command): void {
   if (event.type !== "approved" && event.type !== "denied") return;
   const call = previous.calls.find((other) => other.callId === event.callId);
   if (!call || !("askedAt" in call)) return;

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Limits } from "../core/agent.ts";
+import type { Command } from "../core/command.ts";
 import { DroverError } from "../core/errors.ts";
 import type { RunFeedEvent } from "../core/feed.ts";
-import { type InputMessage, type Message, toInputMessages } from "../core/message.ts";
+import type { InputMessage, Message } from "../core/message.ts";
 import { answerTextOf } from "../core/reply-text.ts";
 import {
   isEnded,
@@ -15,6 +16,7 @@ import {
 } from "../core/run.ts";
 import type { RunStore, Signals } from "../ports.ts";
 import type { Client } from "./client.ts";
+import { toInput } from "./command.ts";
 import { type FollowOptions, follow } from "./follow.ts";
 
 /** A call that the run waits for, as people see it. `asking`: its outcome is unknown and a person decides. */
@@ -88,7 +90,7 @@ export type HandleDeps = { client: Client; store: RunStore; signals: Signals };
 export function createRunHandle(deps: HandleDeps, runId: string): RunHandle {
   const { client, store } = deps;
 
-  async function decide(callId: string, event: Parameters<Client["command"]>[1], what: string): Promise<void> {
+  async function decide(callId: string, event: Command, what: string): Promise<void> {
     const { run, applied } = await client.command(runId, event);
     if (applied) return;
     const waiting = run.calls.filter((call) => call.state === "approval" || call.state === "asking");
@@ -114,7 +116,7 @@ export function createRunHandle(deps: HandleDeps, runId: string): RunHandle {
     deny: (callId, { by = "unknown", reason = "denied" } = {}) =>
       decide(callId, { type: "denied", callId, by, reason }, "denied"),
     send: async (message) => {
-      const messages = toInputMessages(typeof message === "string" ? message : [message]);
+      const messages = toInput(message);
       const { run, applied } = await client.command(runId, { type: "input_received", inputId: randomUUID(), messages });
       if (!applied) throw new DroverError("not_allowed", `Run "${runId}" is ${run.status} and takes no more input.`);
     },

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineAgent } from "../../src/define-agent.ts";
+import type { RunHandle } from "../../src/engine/run-handle.ts";
 import { sweep } from "../../src/engine/sweep.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
@@ -44,6 +45,36 @@ describe("a command that was committed", () => {
     expect(await sweep({ ...bench, logger: createSilentLogger() })).toBe(1);
     await bench.queue.drain(worker.runStep, { advanceTime: true });
     expect(await bench.store.load("asked")).toMatchObject({ status: "completed" });
+  });
+});
+
+describe("a command that does not fit", () => {
+  const wrong: [string, (handle: RunHandle) => Promise<unknown>][] = [
+    ["input that is no message", (handle) => handle.send({ role: "tool", content: "x" } as never)],
+    ["input without content", (handle) => handle.send({ role: "user", content: 5 } as never)],
+    ["empty input", (handle) => handle.send("")],
+    ["a limit that is no number", (handle) => handle.retry({ limits: { maxTurns: Number.NaN } })],
+    ["a limit of another kind", (handle) => handle.retry({ limits: { maxTurns: "5" } as never })],
+    ["a reason that is no text", (handle) => handle.cancel({ reason: 5 } as never)],
+    ["a person without a name", (handle) => handle.approve("call-1-1", { by: {} } as never)],
+    ["a denial by nobody", (handle) => handle.deny("call-1-1", { by: null, reason: "no" } as never)],
+  ];
+
+  test.each(wrong)("is refused and leaves the record as it is: %s", async (_what, give) => {
+    const bench = makeBench();
+    const engine = bench.process();
+    await engine.client.start("nobody", "go", { runId: "sound" });
+    const before = await bench.store.load("sound");
+    await expect(give(engine.handle("sound"))).rejects.toMatchObject({ code: "invalid" });
+    expect(await bench.store.load("sound")).toEqual(before);
+  });
+
+  test("is refused if its input is too large", async () => {
+    const bench = makeBench();
+    const engine = bench.process();
+    await engine.client.start("nobody", "go", { runId: "sound" });
+    const large = "x".repeat(1_048_577);
+    await expect(engine.handle("sound").send(large)).rejects.toMatchObject({ code: "too_large" });
   });
 });
 

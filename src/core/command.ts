@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { limitsSchema } from "./agent.ts";
+import type { RunEvent } from "./event.ts";
+import { type InputMessage, inputSchema } from "./message.ts";
+
+/** What people and programs ask of a run. */
+export type Command = Extract<
+  RunEvent,
+  { type: "approved" | "denied" | "input_received" | "cancel_requested" | "retry_requested" }
+>;
+
+const by = z.string().min(1).max(1_000);
+const reason = z.string().max(10_000);
+const callId = z.string().max(100);
+
+const commandSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("approved"), callId, by }),
+  z.object({ type: z.literal("denied"), callId, by, reason }),
+  z.object({ type: z.literal("input_received"), inputId: z.string(), messages: inputSchema }),
+  z.object({ type: z.literal("cancel_requested"), by, reason }),
+  z.object({ type: z.literal("retry_requested"), by, limits: limitsSchema.optional() }),
+]);
+
+/** What is wrong with a command, in words; empty if nothing. What does not fit could not be read again once stored. */
+export function problemsOfCommand(command: Command): string[] {
+  return problemsOf(commandSchema, command);
+}
+
+/** The same for input that a run is sent. */
+export function problemsOfInput(input: string | InputMessage[]): string[] {
+  return problemsOf(inputSchema, input);
+}
+
+function problemsOf(schema: z.ZodType, value: unknown): string[] {
+  const issues = schema.safeParse(value).error?.issues ?? [];
+  return issues.map(({ path, message }) => `${path.join(".") || "input"}: ${message}`);
+}
