@@ -278,6 +278,18 @@ test("a call that was started is nobody's to hold", () => {
   expect(step(world, { type: "step_held", step: ref(world), hold, until: 9_000 }).run).toBe(world.run);
 });
 
+test("[G1] a crash or a start alone of a step that keeps its name is counted once", () => {
+  const begun = play(open(writePlan), start);
+  const crash: RunEvent = { type: "step_crashed", step: ref(begun), count: 1, error, poison: false, nextAt: 5_000 };
+  const crashed = step(begun, crash);
+  expect(crashed.run.calls).toMatchObject([{ crashes: 1 }]);
+  expect(step(crashed, crash).run).toBe(crashed.run);
+  const alone: RunEvent = { type: "step_isolated", step: ref(begun), count: 1 };
+  const isolated = step(begun, alone);
+  expect(isolated.run.calls).toMatchObject([{ isolatedStarts: 1 }]);
+  expect(step(isolated, alone).run).toBe(isolated.run);
+});
+
 test("[G7] a rejected record takes no event", () => {
   const { run } = makeWorld();
   const rejected = { ...run, status: "rejected" as const };
