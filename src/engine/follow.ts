@@ -38,8 +38,9 @@ export async function* follow(deps: Deps, runId: string, options: FollowOptions 
     throw new DroverError("invalid", `after: expected the id or seq of an event, got ${JSON.stringify(options.after)}`);
   }
   const bell = createBell(options.signal);
-  const unsubscribe = await signals.onRun(runId, bell.ring);
+  let unsubscribe: () => void = () => {};
   try {
+    unsubscribe = await signals.onRun(runId, bell.ring);
     const reader = await createReader(store, runId, position);
     while (!options.signal?.aborted) {
       const { events, ended } = await reader.read();
@@ -49,11 +50,14 @@ export async function* follow(deps: Deps, runId: string, options: FollowOptions 
     }
   } finally {
     unsubscribe();
+    bell.close();
   }
 }
 
+type Bell = { ring: () => void; wait: (ms: number) => Promise<void>; close: () => void };
+
 /** Remembers a ring that came while nobody waited. */
-function createBell(signal: AbortSignal | undefined): { ring: () => void; wait: (ms: number) => Promise<void> } {
+function createBell(signal: AbortSignal | undefined): Bell {
   let rung = false;
   let wake: (() => void) | undefined;
   const ring = (): void => {
@@ -63,6 +67,7 @@ function createBell(signal: AbortSignal | undefined): { ring: () => void; wait: 
   signal?.addEventListener("abort", ring, { once: true });
   return {
     ring,
+    close: () => signal?.removeEventListener("abort", ring),
     wait: async (ms) => {
       if (!rung) {
         await new Promise<void>((resolve) => {

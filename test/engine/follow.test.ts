@@ -1,4 +1,5 @@
 // Catches: a reader of a run's feed that never learns that the run has ended, or stops before it has.
+import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import type { RunFeedEvent } from "../../src/core/feed.ts";
 import { noUsage } from "../../src/core/run.ts";
@@ -53,6 +54,15 @@ describe("the feed of an ended run whose usage came late", () => {
       expect(await read(engine, "cut", id)).toEqual(all.slice(index + 1));
     }
   });
+});
+
+test("a reader that has ended leaves no listener behind, however many share one signal", async () => {
+  const bench = makeBench();
+  const engine = await makeCancelled(bench);
+  const { signal } = new AbortController();
+  for await (const { type } of engine.handle("cut").events({ signal })) expect(type).not.toBe("");
+  await engine.handle("cut").result({ signal });
+  expect(getEventListeners(signal, "abort")).toEqual([]);
 });
 
 test("the feed of a run that failed and was retried goes on to the last end", async () => {
