@@ -1,4 +1,4 @@
-import { defineAgent } from "../../src/define-agent.ts";
+import type { defineAgent } from "../../src/define-agent.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
 import type { Isolate } from "../../src/engine/step.ts";
 import type { Delivery, RunStore, Signals, StepQueue } from "../../src/ports.ts";
