@@ -1,9 +1,11 @@
 import type { Change } from "../core/change.ts";
+import { toError } from "../core/errors.ts";
 import type { RunEvent } from "../core/event.ts";
 import { noLongerOwed, owed, type Step } from "../core/owed.ts";
 import type { Run } from "../core/run.ts";
 import { transition } from "../core/transition.ts";
-import type { Clock, Ids, RunStore, StepQueue } from "../ports.ts";
+import type { Clock, Ids, Logger, RunStore, StepQueue } from "../ports.ts";
+import type { AfterCommit } from "./after-commit.ts";
 
 export type AdvanceResult = {
   /** The head as this process knows it now; null if the run is gone. */
@@ -20,6 +22,11 @@ export type AdvanceOptions = {
    * if the commit is lost the step is delivered again, and a job that is ahead of its record waits for it.
    */
   pipeline?: boolean | undefined;
+  /**
+   * Outside a step: what could not be queued is left to a sweeper, since the change is made and nobody would make it
+   * again. A step that fails here is delivered again instead.
+   */
+  sweepable?: boolean | undefined;
 };
 
 /** The one way to change a run (invariant 1). */
@@ -32,26 +39,30 @@ type Deps = {
   ids: Ids;
   /** The head as this process knows it, perhaps stale; saves a read or a conflict. */
   recent: (runId: string) => Run | undefined;
+  afterCommit: AfterCommit;
+  logger: Logger;
 };
 
 /**
  * Loads the head, applies the transition, commits by compare-and-set and queues what became owed; on a conflict applies
  * the event again to the head that the commit returned. Commits of one run queue up within this process.
  */
-export function createAdvance({ store, queue, clock, ids, recent }: Deps): Advance {
+export function createAdvance(deps: Deps): Advance {
+  const { store, queue, clock, ids, recent, afterCommit } = deps;
   const last = new Map<string, Promise<void>>();
 
-  async function attempt(runId: string, event: RunEvent, head: Run, pipeline: boolean): Promise<AdvanceResult | Run> {
+  async function attempt(event: RunEvent, head: Run, options: AdvanceOptions): Promise<AdvanceResult | Run> {
     const change = transition(head, event, { at: clock.now(), token: ids.token() });
     if (!change) return { run: head, change: null };
     const committing = store.commit(change);
     const steps = newlyOwed(change);
     // A delayed job of a commit that was refused would stay until it is due, perhaps for months: it is queued after.
-    const along = steps.filter(({ notBefore }) => pipeline && notBefore === undefined);
+    const along = steps.filter(({ notBefore }) => options.pipeline && notBefore === undefined);
     const after = steps.filter((step) => !along.includes(step));
     const [result] = await Promise.all([committing, along.length > 0 ? queue.add(along) : undefined]);
     if (!result.committed) return result.run ?? { run: null, change: null };
-    if (after.length > 0) await queue.add(after);
+    afterCommit(change);
+    if (after.length > 0) await addSteps(deps, after, options);
     const obsolete = noLongerOwed(change.previous, change.run).filter((step) => mayBeQueued(step, event));
     if (obsolete.length > 0) await queue.remove(obsolete);
     return { run: change.run, change };
@@ -62,7 +73,7 @@ export function createAdvance({ store, queue, clock, ids, recent }: Deps): Advan
     let fresh = head === null;
     head ??= await store.load(runId);
     while (head) {
-      const result = await attempt(runId, event, head, options.pipeline ?? false);
+      const result = await attempt(event, head, options);
       if ("revision" in result) {
         head = result;
         fresh = true;
@@ -89,6 +100,14 @@ export function createAdvance({ store, queue, clock, ids, recent }: Deps): Advan
       if (last.get(runId) === settled) last.delete(runId);
     }
   };
+}
+
+async function addSteps({ queue, logger }: Deps, steps: Step[], { sweepable }: AdvanceOptions): Promise<void> {
+  await queue.add(steps).catch((error: unknown) => {
+    if (!sweepable) throw error;
+    const runId = steps[0]?.runId;
+    logger.warn({ runId, error: toError(error).message }, "a step could not be queued; a sweeper will");
+  });
 }
 
 function newer(a: Run | undefined, b: Run | undefined): Run | undefined {

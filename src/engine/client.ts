@@ -1,5 +1,4 @@
 import type { Limits } from "../core/agent.ts";
-import type { Change } from "../core/change.ts";
 import type { Command } from "../core/command.ts";
 import { DroverError, toError, unknownRun } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
@@ -17,7 +16,6 @@ import type { Clock, Ids, Logger, RunFilter, RunPage, RunStore, Signals, StepQue
 import type { Advance } from "./advance.ts";
 import { checkCommand } from "./command.ts";
 import { canonical, hashText } from "./hash.ts";
-import { recordEnd } from "./step.ts";
 
 export type ClientDeps = {
   store: RunStore;
@@ -97,11 +95,9 @@ export function createClient(deps: ClientDeps): Client {
 
     async command(runId, event) {
       checkCommand(event, deps.payloadLimitBytes);
-      const { run, change } = await advance(runId, event);
+      const { run, change } = await advance(runId, event, { sweepable: true });
       if (!run) throw unknownRun(runId);
       if (change) {
-        recordDecision(telemetry, change, event);
-        recordEnd(deps, change.previous, change.run);
         await signals.announce(runId).catch((error: unknown) => {
           // It is committed: whoever works on the run finds out by its next commit.
           logger.warn({ runId, error: toError(error).message }, "a change of a run could not be announced");
@@ -155,22 +151,6 @@ async function create(
     logger.warn({ runId, error: toError(error).message }, "the first step could not be queued yet");
   });
   return existing ?? run;
-}
-
-/** Emits the span of a wait for a person, now that it has ended. */
-function recordDecision(telemetry: Telemetry, { previous, run }: Change, event: Command): void {
-  if (event.type !== "approved" && event.type !== "denied") return;
-  const call = previous.calls.find((other) => other.callId === event.callId);
-  if (!call || !("askedAt" in call)) return;
-  const { callId, tool, askedAt } = call;
-  telemetry.recordApproval(run, {
-    callId,
-    tool,
-    askedAt,
-    decidedAt: run.updatedAt,
-    decision: event.type,
-    by: event.by,
-  });
 }
 
 function defined<T extends object>(value: T): Partial<T> {

@@ -14,6 +14,7 @@ import type {
 } from "../ports.ts";
 import { createActiveSteps } from "./active-steps.ts";
 import { createAdvance } from "./advance.ts";
+import { createAfterCommit } from "./after-commit.ts";
 import { type Client, createClient } from "./client.ts";
 import { hashText } from "./hash.ts";
 import { createRecall } from "./recall.ts";
@@ -55,7 +56,8 @@ export type Engine = {
 export function createEngine(options: EngineOptions): Engine {
   const recall = createRecall(options.store);
   const deps = { ...options, store: recall.store };
-  const advance = createAdvance({ ...deps, recent: (runId) => recall.get(runId)?.run });
+  const afterCommit = createAfterCommit(deps);
+  const advance = createAdvance({ ...deps, recent: (runId) => recall.get(runId)?.run, afterCommit });
   const client = createClient({ ...deps, advance });
   const active = createActiveSteps(deps);
   const stopForgetting = options.signals.onAnnounced(recall.forget);

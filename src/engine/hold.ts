@@ -17,7 +17,7 @@ export async function holdStep(
   const count = (held?.count ?? 0) + 1;
   const until = deps.clock.now() + Math.min(firstHoldMs * 2 ** Math.min(count - 1, 10), longestHoldMs);
   const event = { type: "step_held" as const, step, hold: { ...why, count }, until };
-  return afterReport(deps, run, await deps.advance(run.runId, event, { head: run, pipeline: true }), context);
+  return afterReport(deps, await deps.advance(run.runId, event, { head: run, pipeline: true }), context);
 }
 
 function readyHold(run: Run, callId: string | undefined): Hold | undefined {

@@ -30,7 +30,7 @@ export async function performModel(
   const limit = reachedLimit(run, limits, deps.clock.now());
   if (limit) {
     const event: RunEvent = { type: "limit_reached", step, ...limit };
-    return afterReport(deps, run, await deps.advance(run.runId, event, { head: run, pipeline: true }), context);
+    return afterReport(deps, await deps.advance(run.runId, event, { head: run, pipeline: true }), context);
   }
   if (run.agentHash !== agent.hash) await deps.store.putDefinition(agent.hash, agent.definition);
   const began = begin(deps, run, agent, limits.deadlineMs);
@@ -69,7 +69,7 @@ export async function performModel(
       ...spanTimes(context, { calledAt, answeredAt, endedAt: deps.clock.now() }),
     });
   }
-  return afterReport(deps, run, result, context);
+  return afterReport(deps, result, context);
 }
 
 /** The first step of a run says that it began, while the model is being called. */

@@ -7,16 +7,7 @@ import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import { type ActiveStep, StepAborted } from "./active-steps.ts";
 import { performModel } from "./model-step.ts";
-import {
-  afterReport,
-  again,
-  done,
-  endDelivery,
-  handedBack,
-  type RunStepDeps,
-  recordEnd,
-  type StepContext,
-} from "./step.ts";
+import { afterReport, again, done, endDelivery, handedBack, type RunStepDeps, type StepContext } from "./step.ts";
 import { performTool } from "./tool-step.ts";
 
 /** A step that lost this many workers runs alone in a child process (invariant 8). */
@@ -107,7 +98,7 @@ function isPastDeadline({ deadlineAt }: Run, at: number): boolean {
 
 async function timeCame(deps: RunStepDeps, run: Run, context: StepContext): Promise<StepOutcome> {
   const result = await deps.advance(run.runId, { type: "time_came" }, { head: run, pipeline: true });
-  return afterReport(deps, run, result, context);
+  return afterReport(deps, result, context);
 }
 
 /** Begins a step alone, having said so in the record. Its child commits what it does; here only its death is seen. */
@@ -134,7 +125,7 @@ async function poisoned(deps: RunStepDeps, run: Run, context: StepContext, how: 
   const what = step.kind === "tool" ? `The tool of ${step.callId}` : "A model step";
   const error = { code: "poison", message: `${what} was stopped: ${how}. Fix its cause, then retry the run.` };
   const event = { type: "step_crashed" as const, step, count: 1, error, poison: true, nextAt: null };
-  return afterReport(deps, run, await deps.advance(run.runId, event), context);
+  return afterReport(deps, await deps.advance(run.runId, event), context);
 }
 
 /** Trouble with Redis delays the step without limit; a bug of ours is committed and tried again a few times. */
@@ -171,8 +162,7 @@ async function crashed(
       poison: false,
       nextAt,
     };
-    const { change, run: head } = await deps.advance(runId, event, { head: run });
-    if (change) recordEnd(deps, run, change.run);
+    const { run: head } = await deps.advance(runId, event, { head: run });
     // A call that had started keeps its step: the next delivery finds it lost.
     return await endDelivery(deps, head, { delivery, active });
   } catch {

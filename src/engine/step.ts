@@ -1,5 +1,5 @@
 import { isSameStep, owed, type Step } from "../core/owed.ts";
-import { isEnded, type Run } from "../core/run.ts";
+import type { Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import type { ActiveStep, ActiveSteps } from "./active-steps.ts";
 import type { AdvanceResult } from "./advance.ts";
@@ -17,11 +17,6 @@ export type StepContext = { delivery: Delivery; active: ActiveStep; step: Step; 
 export const done: StepOutcome = { type: "done" };
 export const handedBack: StepOutcome = { type: "again", delayMs: 0, why: "handed back" };
 
-/** Emits the root span if this change ended the run. */
-export function recordEnd(deps: Pick<EngineDeps, "telemetry">, before: Run, after: Run): void {
-  if (!isEnded(before) && isEnded(after)) deps.telemetry.recordEnd(after);
-}
-
 /** Looks again later, with growing waits. */
 export function again(delivery: Delivery, why: string): StepOutcome {
   return { type: "again", delayMs: Math.min(100 * 2 ** Math.min(delivery.deliveries, 10), 15_000), why };
@@ -29,14 +24,11 @@ export function again(delivery: Delivery, why: string): StepOutcome {
 
 /** The outcome of a step whose event was reported: if it did not apply, what the run owes decides. */
 export async function afterReport(
-  deps: Pick<EngineDeps, "telemetry" | "queue">,
-  before: Run,
+  deps: Pick<EngineDeps, "queue">,
   result: AdvanceResult,
   context: Pick<StepContext, "delivery" | "active">,
 ): Promise<StepOutcome> {
-  if (!result.change) return endDelivery(deps, result.run, context);
-  recordEnd(deps, before, result.change.run);
-  return done;
+  return result.change ? done : endDelivery(deps, result.run, context);
 }
 
 /**
@@ -76,7 +68,7 @@ export async function afterAbort(deps: EngineDeps, run: Run, context: StepContex
   const why = context.active.aborted();
   if (why === "handed_back") return handedBack;
   if (why === "not_owed") return endDelivery(deps, await deps.store.load(run.runId), context);
-  return afterReport(deps, run, await deps.advance(run.runId, { type: "time_came" }), context);
+  return afterReport(deps, await deps.advance(run.runId, { type: "time_came" }), context);
 }
 
 /** Turn, attempt and the rest that every span of a step tells of its time. */

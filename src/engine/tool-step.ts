@@ -30,7 +30,7 @@ export async function performTool(
   if (open.state === "started") {
     // Another delivery recorded a start: it is gone or no longer holds the step (invariant 4).
     const lost = await deps.advance(run.runId, { type: "tool_lost", step }, { head: run });
-    return afterReport(deps, run, lost, context);
+    return afterReport(deps, lost, context);
   }
   const agent = deps.agents.get(run.agent);
   const policy = agent?.tools.retryPolicy(open.tool);
@@ -105,7 +105,7 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
       ...spanTimes(context, { calledAt, answeredAt, endedAt: deps.clock.now() }),
     });
   }
-  return afterReport(deps, run, result, context);
+  return afterReport(deps, result, context);
 }
 
 function errorTypeOf(outcome: Exclude<ToolOutcome, { type: "ok" }>): string {

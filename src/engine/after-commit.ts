@@ -1,0 +1,59 @@
+import type { Change } from "../core/change.ts";
+import { toError } from "../core/errors.ts";
+import type { FeedEntry } from "../core/event.ts";
+import { isEnded, type OpenCall } from "../core/run.ts";
+import type { Logger, Signals, Telemetry } from "../ports.ts";
+
+type Deps = { telemetry: Telemetry; logger: Logger; signals: Signals };
+
+/** What follows from every commit of this process, whoever made it: a line of log, spans that end, news for others. */
+export type AfterCommit = (change: Change) => void;
+
+export function createAfterCommit({ telemetry, logger, signals }: Deps): AfterCommit {
+  return (change) => {
+    const { previous, run } = change;
+    for (const entry of change.entries) logEntry(logger, change, entry);
+    for (const call of previous.calls) recordApproval(telemetry, change, call);
+    if (isEnded(previous) || !isEnded(run)) return;
+    telemetry.recordEnd(run);
+    // Its other steps may be at work elsewhere, for nothing from now on.
+    if (previous.calls.some(({ state }) => state === "ready" || state === "started")) {
+      signals.announce(run.runId).catch((error: unknown) => {
+        logger.warn({ runId: run.runId, error: toError(error).message }, "the end of a run could not be announced");
+      });
+    }
+  };
+}
+
+const levels: { [type in FeedEntry["type"]]?: "info" | "warn" } = {
+  run_began: "info",
+  run_ended: "info",
+  run_retried: "info",
+  approval_asked: "info",
+  model_failed: "warn",
+  tool_failed: "warn",
+  tool_lost: "warn",
+  step_held: "warn",
+  step_crashed: "warn",
+};
+
+/** A line per feed entry: what happened to which run, in which turn and trace. Feed entries hold no content. */
+function logEntry(logger: Logger, { run }: Change, entry: FeedEntry): void {
+  const { type, at: _at, ...rest } = entry;
+  const fields = { runId: run.runId, agent: run.agent, traceId: run.trace.traceId, ...rest };
+  logger[levels[type] ?? "debug"](fields, type.replaceAll("_", " "));
+}
+
+/** Emits the span of a wait for a person once it is over: decided, expired, or cut off by the run's end. */
+function recordApproval(telemetry: Telemetry, { run, entries }: Change, call: OpenCall): void {
+  if (!("askedAt" in call)) return;
+  const { callId, tool, askedAt } = call;
+  const now = run.calls.find((other) => other.callId === callId);
+  if (now && "askedAt" in now) return;
+  const decided = entries.find(
+    (entry) => (entry.type === "approved" || entry.type === "denied") && entry.callId === callId,
+  );
+  const { type: decision, by } =
+    decided && "by" in decided ? decided : { type: isEnded(run) ? "cancelled" : "expired", by: undefined };
+  telemetry.recordApproval(run, { callId, tool, askedAt, decidedAt: run.updatedAt, decision, by: by ?? "nobody" });
+}
