@@ -1,11 +1,17 @@
-// A bare BullMQ chain: each job adds the next and ends. What any queue-driven loop costs at the least.
+// A bare BullMQ chain: each job adds the next and ends. What any queue-driven loop costs at the least. Given a number of
+// queues it takes them in turns, as Drover does with model and tool steps.
 import { Queue, Worker } from "bullmq";
 import { Redis } from "ioredis";
 import { cpuMsSince, type Outcome, serve, type Task } from "./protocol.ts";
 
 const url = process.argv[2] as string;
 const connection = new Redis(url, { maxRetriesPerRequest: null });
-const queue = new Queue("chain", { connection, prefix: "{bench}:q" });
+const names = Array.from(
+  { length: Number(process.argv[3] ?? 1) },
+  (_, index) => `chain-${process.argv[3] ?? 1}-${index}`,
+);
+const prefix = "{bench}:q";
+const queues = names.map((name) => new Queue(name, { connection, prefix }));
 type Data = { runId: string; step: number; steps: number };
 
 let left = 0;
@@ -26,18 +32,25 @@ async function work({ data }: { data: Data }): Promise<string> {
 }
 
 async function add(data: Data): Promise<void> {
-  await queue.add("step", data, { jobId: `${data.step}-0-${data.runId}`, removeOnComplete: true, removeOnFail: true });
+  await queues[data.step % queues.length]?.add("step", data, {
+    jobId: `${data.step}-0-${data.runId}`,
+    removeOnComplete: true,
+    removeOnFail: true,
+  });
 }
 
-const worker = new Worker<Data>("chain", work, {
-  connection,
-  prefix: "{bench}:q",
-  concurrency: 100,
-  lockDuration: 3_000,
-  stalledInterval: 1_000,
-  removeOnComplete: { count: 0 },
-});
-await worker.waitUntilReady();
+const workers = names.map(
+  (name) =>
+    new Worker<Data>(name, work, {
+      connection,
+      prefix,
+      concurrency: 100 / names.length,
+      lockDuration: 3_000,
+      stalledInterval: 1_000,
+      removeOnComplete: { count: 0 },
+    }),
+);
+await Promise.all(workers.map((worker) => worker.waitUntilReady()));
 
 let round = 0;
 async function measure({ runs, steps }: Task): Promise<Outcome> {
@@ -52,11 +65,10 @@ async function measure({ runs, steps }: Task): Promise<Outcome> {
   });
   await Promise.all(Array.from({ length: runs }, (_, index) => add({ runId: `c${round}-${index}`, step: 1, steps })));
   await done;
-  return { elapsedMs: performance.now() - started, cpuMs: cpuMsSince(cpu), gaps, parts: {} };
+  return { elapsedMs: performance.now() - started, cpuMs: cpuMsSince(cpu), gaps };
 }
 
 serve(measure, async () => {
-  await worker.close();
-  await queue.close();
+  await Promise.all([...workers, ...queues].map((part) => part.close()));
   connection.disconnect();
 });

@@ -1,10 +1,8 @@
 // Drover as users run it, with a model and tools that take no time: what is left is Drover's own cost.
 import { z } from "zod";
 import { createDrover, defineAgent, defineTool } from "../src/index.ts";
-import type { ModelClient, ModelSpec, StepSpan, Telemetry } from "../src/ports.ts";
-import { createNoTelemetry } from "../src/telemetry/no-telemetry.ts";
+import type { ModelClient, ModelSpec } from "../src/ports.ts";
 import { cpuMsSince, type Outcome, serve, type Task } from "./protocol.ts";
-import { median } from "./stats.ts";
 
 const redis = process.argv[2] as string;
 const firstRun = /-0$/;
@@ -53,16 +51,13 @@ const agent = defineAgent({
   limits: { maxTurns: 100_000 },
 });
 
-let spans: StepSpan[] = [];
-const telemetry: Telemetry = { ...createNoTelemetry(), recordStep: (span) => void spans.push(span) };
-const drover = createDrover({ redis, prefix: "{drover-bench}", agents: [agent], telemetry });
+const drover = createDrover({ redis, prefix: "{drover-bench}", agents: [agent] });
 // As many steps at once as the chain has: half on the model queue, half on the tool queue.
 const worker = await drover.work({ concurrency: 50 });
 
 let round = 0;
 async function measure({ runs, steps, tool }: Task): Promise<Outcome> {
   gaps = [];
-  spans = [];
   lastAt = 0;
   round += 1;
   const cpu = process.cpuUsage();
@@ -76,14 +71,7 @@ async function measure({ runs, steps, tool }: Task): Promise<Outcome> {
   const elapsedMs = performance.now() - started;
   const failed = results.find(({ status }) => status !== "completed");
   if (failed) throw new Error(`a run did not complete: ${JSON.stringify(failed)}`);
-  const part = (of: (span: StepSpan) => number): number => median(spans.map(of));
-  const parts = {
-    queueWaitMs: part((s) => s.queueWaitMs),
-    loadMs: part((s) => s.loadMs),
-    performMs: part((s) => s.performMs),
-    commitMs: part((s) => s.commitMs),
-  };
-  return { elapsedMs, cpuMs: cpuMsSince(cpu), gaps, parts };
+  return { elapsedMs, cpuMs: cpuMsSince(cpu), gaps };
 }
 
 serve(measure, async () => {

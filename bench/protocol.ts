@@ -6,20 +6,14 @@ import { fileURLToPath } from "node:url";
 export type Task = { runs: number; steps: number; tool: "read" | "write" };
 
 /** What it answers. Times in ms. `gaps`: from the start of one step's work to the next one's, of the first run. */
-export type Outcome = {
-  elapsedMs: number;
-  cpuMs: number;
-  gaps: number[];
-  /** Medians by part of a step; empty for the bare chain. */
-  parts: Record<string, number>;
-};
+export type Outcome = { elapsedMs: number; cpuMs: number; gaps: number[] };
 
 export type BenchWorker = { measure(task: Task): Promise<Outcome>; stop(): Promise<void> };
 
-/** Starts a worker process. `name`: a file beside this one. */
-export async function startBenchWorker(name: string, redisUrl: string): Promise<BenchWorker> {
+/** Starts a worker process. `name`: a file beside this one; `args`: what it takes after the URL. */
+export async function startBenchWorker(name: string, redisUrl: string, ...args: string[]): Promise<BenchWorker> {
   const file = fileURLToPath(new URL(name, import.meta.url));
-  const child = fork(file, [redisUrl], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  const child = fork(file, [redisUrl, ...args], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
   const answers: ((answer: Outcome | Error) => void)[] = [];
   child.on("message", (answer: Outcome) => answers.shift()?.(answer));
   const exited = once(child, "exit").then(() => {

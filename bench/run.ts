@@ -41,29 +41,28 @@ type Row = {
   chainPerSecond: number;
   droverPerSecond: number;
   cpuMsPer1000: { chain: number; drover: number };
+  redisCpuMsPer1000: { chain: number; drover: number };
   commandsPerStep: { chain: number; drover: number };
   networkBytesPerStep: { chain: number; drover: number };
   storedBytesPerStep: number;
-  parts: Record<string, number>;
 };
 
-type Traffic = { commands: number; bytes: number };
+type Traffic = { commands: number; bytes: number; cpuMs: number };
 
 async function traffic(redis: Redis): Promise<Traffic> {
   const info = await redis.info("all");
   const number = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
   const calls = [...info.matchAll(/^cmdstat_[^:]+:calls=(\d+)/gm)].reduce((sum, [, count]) => sum + Number(count), 0);
-  return { commands: calls, bytes: number("total_net_input_bytes") + number("total_net_output_bytes") };
+  const seconds = (name: string): number => Number(new RegExp(`^${name}:([\\d.]+)`, "m").exec(info)?.[1] ?? 0);
+  return {
+    commands: calls,
+    bytes: number("total_net_input_bytes") + number("total_net_output_bytes"),
+    cpuMs: (seconds("used_cpu_user") + seconds("used_cpu_sys")) * 1_000,
+  };
 }
 
 /** What one measurement took of each thing, per step. */
-type Sample = {
-  perSecond: number;
-  cpuMsPer1000: number;
-  commands: number;
-  bytes: number;
-  parts: Record<string, number>;
-};
+type Sample = { perSecond: number; cpuMsPer1000: number; redisCpuMsPer1000: number; commands: number; bytes: number };
 
 async function sample(redis: Redis, worker: BenchWorker, task: Task): Promise<Sample> {
   const before = await traffic(redis);
@@ -75,11 +74,11 @@ async function sample(redis: Redis, worker: BenchWorker, task: Task): Promise<Sa
     cpuMsPer1000: (outcome.cpuMs / steps) * 1_000,
     commands: (after.commands - before.commands) / steps,
     bytes: (after.bytes - before.bytes) / steps,
-    parts: outcome.parts,
+    redisCpuMsPer1000: ((after.cpuMs - before.cpuMs) / steps) * 1_000,
   };
 }
 
-type Workers = { chain: BenchWorker; drover: BenchWorker };
+type Workers = { chain: BenchWorker; twoQueues: BenchWorker; drover: BenchWorker };
 
 async function measureRow(redis: Redis, workers: Workers, task: Task): Promise<Row> {
   const chain: Sample[] = [];
@@ -107,10 +106,10 @@ async function measureRow(redis: Redis, workers: Workers, task: Task): Promise<R
     chainPerSecond: perSecond.chain,
     droverPerSecond: perSecond.drover,
     cpuMsPer1000: both((s) => s.cpuMsPer1000),
+    redisCpuMsPer1000: both((s) => s.redisCpuMsPer1000),
     commandsPerStep: both((s) => s.commands),
     networkBytesPerStep: both((s) => s.bytes),
     storedBytesPerStep: (await storedBytes(redis)) / (task.runs * task.steps),
-    parts: drover.at(-1)?.parts ?? {},
   };
 }
 
@@ -155,7 +154,7 @@ async function measureAlone(workers: Workers): Promise<Alone> {
 
 const f = (value: number, digits = 2): string => value.toFixed(digits);
 
-function print(rows: Row[], alone: Alone): void {
+function print(rows: Row[], alone: Alone, split: Split): void {
   const table = new Table({
     head: [
       "steps a run",
@@ -165,6 +164,7 @@ function print(rows: Row[], alone: Alone): void {
       "steps/s chain",
       "steps/s Drover",
       "CPU ms/1,000",
+      "Redis CPU ms/1,000",
       "commands/step",
       "net bytes/step",
       "stored bytes/step",
@@ -182,6 +182,7 @@ function print(rows: Row[], alone: Alone): void {
       f(r.chainPerSecond, 0),
       f(r.droverPerSecond, 0),
       pair(r.cpuMsPer1000, 0),
+      pair(r.redisCpuMsPer1000, 0),
       pair(r.commandsPerStep),
       pair(r.networkBytesPerStep, 0),
       f(r.storedBytesPerStep, 0),
@@ -191,12 +192,27 @@ function print(rows: Row[], alone: Alone): void {
   const one = ({ p50Ms, p99Ms }: { p50Ms: number; p99Ms: number }): string => `p50 ${f(p50Ms)} ms, p99 ${f(p99Ms)} ms`;
   console.log(`One run alone, from step to step: chain ${one(alone.chain)}; Drover ${one(alone.drover)}.`);
   console.log(`Drover adds: p50 ${f(alone.overheadP50Ms)} ms, p99 ${f(alone.overheadP99Ms)} ms per step.`);
-  for (const r of rows) {
-    const parts = Object.entries(r.parts).map(([name, ms]) => `${name.replace(/Ms$/, "")} ${f(ms)} ms`);
-    console.log(
-      `Where a step's time goes at ${r.steps} steps (${r.tool}, ${r.runs} runs at once, medians): ${parts.join(", ")}.`,
-    );
+  const step = (rate: number): string => `${f(1e6 / rate, 0)} µs`;
+  console.log(
+    `Where a step's time goes, 200 runs of 50 at once: a chain on one queue ${step(split.oneQueue)}; the same chain on two queues`,
+  );
+  console.log(
+    `in turns, as model and tool steps are, ${step(split.twoQueues)}; Drover ${step(split.drover)}. The rest is its commit and engine.`,
+  );
+}
+
+/** Steps per second of a chain on one queue, of one on two queues in turns, and of Drover. */
+type Split = { oneQueue: number; twoQueues: number; drover: number };
+
+async function measureSplit(redis: Redis, workers: Workers): Promise<Split> {
+  const task: Task = { runs: runsAtOnce, steps: 50, tool: "read" };
+  const rates = { chain: [] as number[], twoQueues: [] as number[], drover: [] as number[] };
+  for (let pair = 0; pair < pairs; pair += 1) {
+    for (const which of ["chain", "twoQueues", "drover"] as const)
+      rates[which].push((await sample(redis, workers[which], task)).perSecond);
+    await forget(redis);
   }
+  return { oneQueue: median(rates.chain), twoQueues: median(rates.twoQueues), drover: median(rates.drover) };
 }
 
 const dir = await mkdtemp(join(tmpdir(), "drover-bench-"));
@@ -205,6 +221,7 @@ const url = process.env.REDIS_URL ?? embedded?.url ?? "";
 const redis = new Redis(url);
 const workers: Workers = {
   chain: await startBenchWorker("chain-worker.ts", url),
+  twoQueues: await startBenchWorker("chain-worker.ts", url, "2"),
   drover: await startBenchWorker("drover-worker.ts", url),
 };
 try {
@@ -216,13 +233,15 @@ try {
   }
   say("  one run alone");
   const alone = await measureAlone(workers);
-  print(rows, alone);
+  say("  where the time goes");
+  const split = await measureSplit(redis, workers);
+  print(rows, alone, split);
   const ratioToChain = Object.fromEntries(
     rows.filter(({ tool }) => tool === "read").map((r) => [r.steps, r.ratio.median]),
   );
-  if (flags.json) console.log(JSON.stringify({ ratioToChain, pairs, rows, alone }));
+  if (flags.json) console.log(JSON.stringify({ ratioToChain, pairs, rows, alone, split }));
 } finally {
-  await Promise.all([workers.chain.stop(), workers.drover.stop()]);
+  await Promise.all(Object.values(workers).map((worker) => worker.stop()));
   redis.disconnect();
   await embedded?.stop();
   await rm(dir, { recursive: true, force: true });

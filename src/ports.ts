@@ -97,6 +97,8 @@ export interface Signals {
   announce(runId: string): Promise<void>;
   /** Calls back for every announcement; with null when announcements may have been missed (a connection came back). */
   onAnnounced(listener: (runId: string | null) => void): () => void;
+  /** Whether announcements are heard at this moment: false while the connection they come by is away. */
+  isHearing(): boolean;
 }
 
 /**

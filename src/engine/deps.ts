@@ -1,4 +1,4 @@
-import type { AgentRegistry, Clock, Ids, Logger, RunStore, StepQueue, Telemetry } from "../ports.ts";
+import type { AgentRegistry, Clock, Ids, Logger, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
 import type { Advance } from "./advance.ts";
 
 /** What every step needs. Wired once by the composition root. */
@@ -8,6 +8,7 @@ export type EngineDeps = {
   clock: Clock;
   ids: Ids;
   agents: AgentRegistry;
+  signals: Signals;
   telemetry: Telemetry;
   logger: Logger;
   advance: Advance;

@@ -76,8 +76,10 @@ type Loaded = { run: Run; messages?: Message[]; usedIds?: ReadonlySet<string>; l
  * The run as this process knows it, if that owes the step and this is its first delivery: made owed by a commit of ours
  * and taken by us, as most are. Stale knowledge costs a call that is not kept; the commit finds it out.
  */
-function recalled({ recall }: RunStepDeps, { step, deliveries, lostWorkers }: Delivery): Loaded | undefined {
-  if (deliveries > 1 || lostWorkers > 0) return undefined;
+function recalled(deps: RunStepDeps, { step, deliveries, lostWorkers }: Delivery): Loaded | undefined {
+  // Without announcements, what others did to the run (a cancel, say) would be found out only by the commit.
+  if (deliveries > 1 || lostWorkers > 0 || !deps.signals.isHearing()) return undefined;
+  const { recall } = deps;
   const known = recall.get(step.runId);
   if (!known || !owed(known.run).some((other) => isSameStep(other, step))) return undefined;
   if (step.index === modelIndex) return { run: known.run, messages: [...known.messages], usedIds: known.usedIds };

@@ -64,6 +64,7 @@ export function createRedisSignals(options: RedisSignalsOptions): RedisSignals {
       );
       return off;
     },
+    isHearing: () => channels.isStanding(keys.control),
     listening: () => channels.standing(keys.control),
     close: () => channels.close(),
   };
@@ -73,6 +74,7 @@ type Channels = {
   /** `heard` settles with the subscription. */
   add(channel: string, listener: Listener): { heard: Promise<void>; off: () => void };
   standing(channel: string): Promise<void>;
+  isStanding(channel: string): boolean;
   close(): Promise<void>;
 };
 
@@ -121,6 +123,7 @@ function createChannels({ target, logger, name: connectionName = "drover-subscri
   return {
     add: (name, listener) => addListener(channels, { subscribe, unsubscribe }, name, listener),
     standing: async (name) => channels.get(name)?.standing,
+    isStanding: (name) => subscriber?.client.status === "ready" && channels.get(name)?.pending === false,
     async close() {
       closed = true;
       channels.clear();

@@ -27,6 +27,7 @@ export function createMemorySignals(): MemorySignals {
       announced.add(own);
       return () => announced.delete(own);
     },
+    isHearing: () => true,
     notifyRun(runId, ended = false) {
       runs.tell(runId);
       if (ended) ends.tell(runId);

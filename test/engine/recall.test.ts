@@ -187,3 +187,29 @@ test("[G1] parallel calls of one run, executed in one process, commit without a 
   expect(await bench.store.load(runId)).toMatchObject({ status: "completed" });
   expect(conflicts).toBe(0);
 });
+
+test("a process that hears nothing of others reads a run before every step, and one that does reads it once", async () => {
+  const loads = async (hearing: boolean): Promise<number> => {
+    const bench = makeBench();
+    let count = 0;
+    const counted =
+      <T extends unknown[], R>(load: (...args: T) => R) =>
+      (...args: T): R => {
+        count += 1;
+        return load(...args);
+      };
+    const { agent } = makeAgent();
+    const store = {
+      ...bench.store,
+      loadWithMessages: counted(bench.store.loadWithMessages),
+      loadWithLastMessage: counted(bench.store.loadWithLastMessage),
+    };
+    const engine = bench.process({ agents: [agent], store, signals: { ...bench.signals, isHearing: () => hearing } });
+    await engine.client.start("a", "go", { runId });
+    while (bench.queue.list().length > 0) await deliver(bench, engine);
+    expect((await bench.store.load(runId))?.status).toBe("completed");
+    return count;
+  };
+  expect(await loads(true)).toBe(1);
+  expect(await loads(false)).toBeGreaterThan(8);
+});

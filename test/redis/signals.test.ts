@@ -79,6 +79,18 @@ test("a new listener to announcements is told that it missed what came before", 
   await setup.close();
 });
 
+test("says whether announcements are heard: not before, not without its connection, and again after", async () => {
+  const setup = await start();
+  expect(setup.signals.isHearing()).toBe(false);
+  const heard: (string | null)[] = [];
+  setup.signals.onAnnounced((runId) => heard.push(runId));
+  await vi.waitFor(() => expect(setup.signals.isHearing()).toBe(true));
+  await kill(setup.name);
+  await vi.waitFor(() => expect(setup.signals.isHearing()).toBe(false), { interval: 1 });
+  await vi.waitFor(() => expect(setup.signals.isHearing()).toBe(true), { timeout: 5_000 });
+  await setup.close();
+});
+
 test("one connection carries every subscription, and a channel nobody listens to is left", async () => {
   const setup = await start();
   const { signals, keys } = setup;
