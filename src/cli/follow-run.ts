@@ -18,11 +18,11 @@ const lookAgainMs = 500;
  * @returns the exit code: 0 when the run completed, 130 when the user stopped watching.
  */
 export async function followRun(context: Context, run: RunHandle, options: { json?: boolean }): Promise<number> {
-  const printer = options.json ? createJsonPrinter(context.output) : createPrinter(context.output, run.id);
+  const printer = options.json ? createJsonPrinter(context.output) : createPrinter(context, run.id);
   const stop = listenForStop();
   try {
     const ended = await printAll(context, run, printer, stop.signal);
-    if (!ended) context.output.note(`stopped watching; the run goes on (drover watch ${run.id})`);
+    if (!ended) context.output.note(`stopped watching; the run goes on (${context.program} watch ${run.id})`);
     return ended ? toExitCode(ended) : 130;
   } finally {
     stop.release();
@@ -68,7 +68,7 @@ function createJsonPrinter(output: Output): Printer {
   return { print: (event) => output.json(event) };
 }
 
-function createPrinter(output: Output, runId: string): Printer {
+function createPrinter({ output, program }: Context, runId: string): Printer {
   let inText = false;
   const endText = (): void => {
     if (inText) output.line();
@@ -89,7 +89,7 @@ function createPrinter(output: Output, runId: string): Printer {
       const line = toEventLine(event, output.mark);
       if (line !== undefined) output.line(line);
       if (event.type === "approval_asked") {
-        for (const command of toDecisions(runId, event.callId)) output.line(`    ${command}`);
+        for (const command of toDecisions(program, runId, event.callId)) output.line(`    ${command}`);
       }
     },
   };

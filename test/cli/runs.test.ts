@@ -173,10 +173,10 @@ describe("cancel", () => {
 
 describe("decisions", () => {
   test("show and watch give the exact commands; approve runs the call", async () => {
-    await startUntil(/drover deny approve-1 call-1-1/, "payer", "x", "--id", "approve-1");
+    await startUntil(/main\.ts deny approve-1 call-1-1/, "payer", "x", "--id", "approve-1");
     const shown = await drover("show", "approve-1");
     expect(shown.stdout).toMatch(/call-1-1 pay \{"euros":5\} waits for approval/);
-    const [, ...command] = /^ +(drover approve .*)$/m.exec(shown.stdout)?.[1]?.split(" ") ?? [];
+    const command = /^ +.*main\.ts (approve .*)$/m.exec(shown.stdout)?.[1]?.split(" ") ?? [];
     const { code, stdout } = await drover(...command);
     expect(stdout).toBe("approve-1  call-1-1 approved\n");
     expect(code).toBe(0);

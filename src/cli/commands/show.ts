@@ -27,7 +27,7 @@ async function show(context: Context, id: string, asJson: boolean): Promise<numb
       return 0;
     }
     for (const line of toSummary(view, output.mark)) output.line(line);
-    if (view.openCalls.length > 0) output.line(`\n${toOpenCalls(view, output.mark).join("\n")}`);
+    if (view.openCalls.length > 0) output.line(`\n${toOpenCalls(view, output.mark, context.program).join("\n")}`);
     if (transcript.length > 0) output.line(`\n${toTranscript(transcript, output.mark)}`);
     return 0;
   });

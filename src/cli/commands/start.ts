@@ -53,7 +53,7 @@ async function start(context: Context, agent: string, argument: string, options:
     if (options.json) context.output.json(view);
     else {
       context.output.line(`${run.id}  ${toStatus(view, context.output.mark)}`);
-      context.output.note(`follow it: drover watch ${run.id}`);
+      context.output.note(`follow it: ${context.program} watch ${run.id}`);
     }
     return 0;
   });

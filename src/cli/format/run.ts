@@ -73,10 +73,10 @@ export function toSummary(run: RunView, mark: Output["mark"]): string[] {
 }
 
 /** The open calls of a run, each that waits for a person with the commands that decide it. */
-export function toOpenCalls(run: RunView, mark: Output["mark"]): string[] {
+export function toOpenCalls(run: RunView, mark: Output["mark"], program: string): string[] {
   return run.openCalls.flatMap((call) => [
     `${mark("bold", call.callId)} ${toOneLine(call.tool, 128)} ${toOneLine(call.arguments, 300)} ${mark("yellow", states[call.state])}`,
-    ...(isUpToPerson(call) ? toDecisions(run.runId, call.callId).map((line) => `    ${line}`) : []),
+    ...(isUpToPerson(call) ? toDecisions(program, run.runId, call.callId).map((line) => `    ${line}`) : []),
   ]);
 }
 
@@ -93,7 +93,7 @@ export function isUpToPerson(call: Pick<OpenCallView, "state">): boolean {
   return call.state === "approval" || call.state === "asking";
 }
 
-/** The commands that decide an open call. */
-export function toDecisions(runId: string, callId: string): string[] {
-  return [`drover approve ${runId} ${callId}`, `drover deny ${runId} ${callId} --reason "..."`];
+/** The commands that decide an open call, ready to be pasted. `program`: how this one was called. */
+export function toDecisions(program: string, runId: string, callId: string): string[] {
+  return [`${program} approve ${runId} ${callId}`, `${program} deny ${runId} ${callId} --reason "..."`];
 }
