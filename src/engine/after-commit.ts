@@ -37,10 +37,15 @@ const levels: { [type in FeedEntry["type"]]?: "info" | "warn" } = {
   step_crashed: "warn",
 };
 
-/** A line per feed entry: what happened to which run, in which turn and trace. Feed entries hold no content. */
+/**
+ * A line per feed entry: what happened to which run, in which turn and trace. No content: of an error only its code,
+ * since a tool's or a server's message may quote any; "drover show" tells it to whoever may see the run.
+ */
 function logEntry(logger: Logger, { run }: Change, entry: FeedEntry): void {
   const { type, at: _at, ...rest } = entry;
-  const fields = { runId: run.runId, agent: run.agent, traceId: run.trace.traceId, ...rest };
+  const error = "error" in entry && entry.error ? { error: entry.error.code } : {};
+  const reason = entry.type === "denied" ? { reason: undefined } : {};
+  const fields = { runId: run.runId, agent: run.agent, traceId: run.trace.traceId, ...rest, ...error, ...reason };
   logger[levels[type] ?? "debug"](fields, type.replaceAll("_", " "));
 }
 

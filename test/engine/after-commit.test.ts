@@ -55,6 +55,18 @@ describe("after a commit", () => {
     expect(JSON.stringify(lines)).not.toContain("text");
   });
 
+  test("of an error and of a denial the code and the person are told, not the words", () => {
+    const error = { code: "boom", message: "canary" };
+    const ready = { owedAt: asking.run.calls[1]?.owedAt ?? 0, index: 2 };
+    const failed = follow(asking, { type: "tool_failed", step: ready, error, nextAt: 9 });
+    expect(failed.lines).toMatchObject([
+      { level: "warn", message: "tool failed", fields: { callId: "call-1-2", error: "boom" } },
+    ]);
+    const denied = follow(asking, { type: "denied", callId: "call-1-1", by: "ann", reason: "canary" });
+    expect(denied.lines[0]).toMatchObject({ message: "denied", fields: { by: "ann" } });
+    expect(JSON.stringify([failed.lines, denied.lines])).not.toContain("canary");
+  });
+
   test("beginnings and ends are told at info, trouble at warn", () => {
     const level = (event: RunEvent): string | undefined => follow(begun, event).lines.at(-1)?.level;
     const error = { code: "x", message: "x" };
