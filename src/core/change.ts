@@ -1,7 +1,7 @@
 import type { EventMeta, FeedEntry } from "./event.ts";
 import type { Message, ToolMessage } from "./message.ts";
 import { dueAt } from "./owed.ts";
-import { isEnded, type OpenCall, type Run, type RunError, type StopReason } from "./run.ts";
+import { type CallBase, isEnded, type OpenCall, type Run, type RunError, type StopReason } from "./run.ts";
 
 /** What one commit adds to the transcript, in order: a new message, or an early result moved out of the hash. */
 export type Appended = { type: "message"; message: Message } | { type: "result"; callId: string };
@@ -51,13 +51,18 @@ export function replaceCall(draft: Draft, call: OpenCall): void {
   draft.run.calls = draft.run.calls.map((other) => (other.callId === call.callId ? call : other));
 }
 
+/** What of a call stays the same in its next state; counts of crashes and of isolated starts begin anew. */
+export function baseOf(call: OpenCall): CallBase {
+  const { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs, queue } = call;
+  const base = { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs };
+  return { ...base, ...(queue ? { queue } : {}), attempt: call.attempt, owedAt: call.owedAt };
+}
+
 /** Settles one open call with its only result. Its message is appended when the last call of the turn is settled. */
 export function settle(draft: Draft, call: OpenCall, result: Pick<ToolMessage, "content" | "outcome">): void {
-  const { callId, toolCallId, turn, position, tool } = call;
-  const { effect, repeatable, onUnknown, timeoutMs, attempt, owedAt } = call;
+  const { callId, toolCallId, position, tool, attempt } = call;
   draft.results.push({ role: "tool", callId, toolCallId, name: tool, ...result });
-  const base = { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs, attempt, owedAt };
-  replaceCall(draft, { ...base, state: "settled" });
+  replaceCall(draft, { ...baseOf(call), state: "settled" });
   // While calls are open the transcript ends with the message that made them.
   const message = draft.run.messageCount + position - 1;
   log(draft, { type: "tool_finished", callId, tool, attempt, outcome: result.outcome, message });

@@ -1,6 +1,6 @@
 // What events do to the calls a run waits for. Split from transition.ts, whose invariants hold here too.
 
-import { type Draft, endRun, joinIfSettled, log, replaceCall, settle } from "./change.ts";
+import { baseOf, type Draft, endRun, joinIfSettled, log, replaceCall, settle } from "./change.ts";
 import type { PlannedCall, RunEvent, StepRef } from "./event.ts";
 import type { CallBase, OpenCall, Run } from "./run.ts";
 
@@ -111,11 +111,8 @@ function ran(draft: Draft, event: EventOf<"tool_finished" | "tool_failed" | "too
 
 /** Owes the next attempt of a call. */
 function makeReady(draft: Draft, call: OpenCall, notBefore?: number): void {
-  const { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs, queue } = call;
-  const base = { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs };
   replaceCall(draft, {
-    ...base,
-    ...(queue ? { queue } : {}),
+    ...baseOf(call),
     ...(notBefore === undefined ? {} : { notBefore }),
     attempt: call.attempt + 1,
     owedAt: draft.run.revision,
@@ -126,15 +123,8 @@ function makeReady(draft: Draft, call: OpenCall, notBefore?: number): void {
 /** An outcome nobody knows: told to the model, or put to a person (invariant 4). Never started again by itself. */
 function unknown(draft: Draft, call: OpenCall, message: string): void {
   if (call.onUnknown === "ask") {
-    const { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs, queue, attempt } = call;
-    const base = { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs, attempt };
-    replaceCall(draft, {
-      ...base,
-      ...(queue ? { queue } : {}),
-      owedAt: draft.run.revision,
-      state: "asking",
-      askedAt: draft.meta.at,
-    });
+    const { revision } = draft.run;
+    replaceCall(draft, { ...baseOf(call), owedAt: revision, state: "asking", askedAt: draft.meta.at });
     log(draft, { type: "approval_asked", ...named(call), why: "unknown_outcome" });
     return;
   }
