@@ -23,12 +23,16 @@ const refusals: [what: string, answer: FakeAnswer, says: RegExp][] = [
   ],
 ];
 
-describe("trouble with the model that only a person can end", () => {
+describe.each([
+  ["as they come", false],
+  ["with every step redelivered", true],
+])("trouble with the model that only a person can end, steps %s", (_mode, redeliver) => {
   test.each(refusals)(
     "[G9] %s fails the run with what to do, and a retry goes on from that turn",
     async (_what, refusal, says) => {
       let refusing = true;
       const world = await makeWorld({
+        redeliver,
         respond: ({ body }) => {
           const turn = turnOf(body);
           if (turn === 3) return refusing ? refusal : "end";
