@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type LogLevel, logLevels } from "./core/defaults.ts";
 import { DroverError, toError } from "./core/errors.ts";
 
 // The one place that reads the environment. Everything else is given what it needs.
@@ -18,9 +19,6 @@ export type Config = {
   /** The standard `OTEL_*` variables, as they are. */
   otel: Record<string, string>;
 };
-
-export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
-export type LogLevel = (typeof logLevels)[number];
 
 /** One row of the settings table. */
 export type Setting = {

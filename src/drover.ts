@@ -1,4 +1,5 @@
 import { type Backend, type BackendOptions, openBackend, type RedisTarget } from "./backend.ts";
+import { defaultPayloadLimitBytes, defaultPrefix } from "./core/defaults.ts";
 import { DroverError } from "./core/errors.ts";
 import type { InputMessage } from "./core/message.ts";
 import type { Agent } from "./define-agent.ts";
@@ -6,7 +7,6 @@ import type { StartOptions } from "./engine/client.ts";
 import type { Engine } from "./engine/engine.ts";
 import { type RunHandle, type RunView, toView } from "./engine/run-handle.ts";
 import type { Logger, RunFilter, Telemetry } from "./ports.ts";
-import { defaultPrefix } from "./redis/keys.ts";
 import { createLogger } from "./telemetry/logger.ts";
 import { startTelemetry } from "./telemetry/sdk.ts";
 import { startWorker, type WorkerHandle, type WorkOptions } from "./worker.ts";
@@ -40,8 +40,6 @@ export type Drover = {
   /** Stops its workers and closes its connections. */
   close(): Promise<void>;
 };
-
-const defaultPayloadLimitBytes = 1_048_576;
 
 /**
  * Drover on Redis: a producer, and with agents a worker too.

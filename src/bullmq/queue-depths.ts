@@ -1,5 +1,6 @@
 import { Queue } from "bullmq";
-import { defaultPrefix, queuePrefix } from "./step-job.ts";
+import { defaultPrefix } from "../core/defaults.ts";
+import { queuePrefix } from "./step-job.ts";
 import type { QueueConnection } from "./step-queue.ts";
 
 /** How many steps (or starts, in the queue `runs`) lie in a queue. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { defaultPayloadLimitBytes } from "../core/defaults.ts";
 import { startPayloadSchema } from "../core/run.ts";
-import { defaultMaxPayloadBytes } from "./start-contract.ts";
 
 const fields: Record<string, string> = {
   agent: "Name of the agent to run, as its workers know it.",
@@ -22,7 +22,7 @@ export function makeRunsSchema(): Record<string, unknown> {
     description:
       "Data of a BullMQ job named `start` on the queue `runs` (prefix `{drover}:q` unless configured). The job id is the " +
       "run id: 1 to 128 letters, digits, '-', '_' or '.', with a letter among them. The data is at most " +
-      `${defaultMaxPayloadBytes} bytes of JSON in UTF-8 unless configured. A job that does not fit leaves a record with ` +
+      `${defaultPayloadLimitBytes} bytes of JSON in UTF-8 unless configured. A job that does not fit leaves a record with ` +
       "status `rejected` and the reason, and its id stays free.",
     properties: describe(properties as Record<string, object>),
     ...rest,

@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { defaultPayloadLimitBytes } from "../core/defaults.ts";
 import { runIdSchema, type StartPayload, startPayloadSchema } from "../core/run.ts";
 
 /** Name of the only kind of job that the `runs` queue takes. */
 const startJobName = "start";
-/** UTF-8 bytes of a start job's data as JSON. */
-export const defaultMaxPayloadBytes = 1_048_576;
 
 /** A start job as read: a run to create, or a reason for the record that says why there is none. */
 export type ParsedStart =
@@ -27,7 +26,7 @@ export function parseStart(job: StartJob, options: { maxPayloadBytes?: number | 
   if (!runId.success) {
     problems.push(sentence("job id", "1 to 128 letters, digits, '-', '_' or '.', with a letter among them", job.id));
   }
-  const data = readPayload(job.data, options.maxPayloadBytes ?? defaultMaxPayloadBytes);
+  const data = readPayload(job.data, options.maxPayloadBytes ?? defaultPayloadLimitBytes);
   problems.push(...data.problems);
   if (runId.success && data.payload && problems.length === 0) return { runId: runId.data, payload: data.payload };
   return {

@@ -9,9 +9,6 @@ export const runsQueue = "runs";
 const modelQueue = "model";
 const toolsQueue = "tools";
 
-/** Default of everything that takes a `prefix`. The braces keep all keys of one installation in one cluster slot. */
-export const defaultPrefix = "{drover}";
-
 /** BullMQ's own prefix; run records live beside it, never under it. */
 export function queuePrefix(prefix: string): string {
   return `${prefix}:q`;

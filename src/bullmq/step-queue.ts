@@ -1,10 +1,11 @@
 import { Queue } from "bullmq";
 import type { Redis } from "ioredis";
+import { defaultPrefix } from "../core/defaults.ts";
 import { DroverError } from "../core/errors.ts";
 import type { Step } from "../core/owed.ts";
 import type { Clock, Logger, StepQueue } from "../ports.ts";
 import { messageOf } from "./damping.ts";
-import { defaultPrefix, queueOf, queuePrefix, toJob, toJobId } from "./step-job.ts";
+import { queueOf, queuePrefix, toJob, toJobId } from "./step-job.ts";
 
 /** Events kept per queue, about. They hold ids and markers only; nobody needs old ones. */
 const maxEvents = 200;

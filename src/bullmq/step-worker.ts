@@ -1,10 +1,11 @@
 import { type Job, type JobJson, QueueKeys, RedisConnection, RedisQueueBackend, Worker } from "bullmq";
 import type { Redis } from "ioredis";
+import { defaultPrefix } from "../core/defaults.ts";
 import type { Clock, Delivery, Logger, StepOutcome } from "../ports.ts";
 import { createDamper, createTroubleLog, type Damper, messageOf, type TroubleLog } from "./damping.ts";
 import { isLockLost } from "./lost-locks.ts";
 import { createProcessor, type Processor, type StartDelivery } from "./processor.ts";
-import { defaultPrefix, queuePrefix } from "./step-job.ts";
+import { queuePrefix } from "./step-job.ts";
 
 export type { StartDelivery } from "./processor.ts";
 

@@ -1,7 +1,7 @@
 import type { Change } from "../core/change.ts";
 import { toError } from "../core/errors.ts";
 import type { RunEvent } from "../core/event.ts";
-import { noLongerOwed, owed, type Step } from "../core/owed.ts";
+import { isSameStep, noLongerOwed, owed, type Step } from "../core/owed.ts";
 import type { Run } from "../core/run.ts";
 import { transition } from "../core/transition.ts";
 import type { Clock, Ids, Logger, RunStore, StepQueue } from "../ports.ts";
@@ -125,6 +125,6 @@ function newlyOwed(change: Change): Step[] {
  * queue, perhaps delayed for long, and is taken back.
  */
 function mayBeQueued(step: Step, event: RunEvent): boolean {
-  if ("step" in event) return !(event.step.owedAt === step.owedAt && event.step.index === step.index);
+  if ("step" in event) return !isSameStep(event.step, step);
   return !(event.type === "time_came" && step.kind === "wake");
 }

@@ -5,7 +5,7 @@ import { interpretReply } from "../core/reply.ts";
 import { nextAttemptAt } from "../core/retry.ts";
 import { noUsage, type Run, type Usage } from "../core/run.ts";
 import type { AgentCode, ModelFailure, ModelOutcome, StepOutcome } from "../ports.ts";
-import { holdStep } from "./hold.ts";
+import { holdUnknown } from "./hold.ts";
 import { createLiveText } from "./live-text.ts";
 import { abortAtDeadline, afterAbort, afterReport, type RunStepDeps, type StepContext, spanTimes } from "./step.ts";
 
@@ -22,10 +22,7 @@ export async function performModel(
   const { step } = context;
   const { messages } = transcript;
   const agent = deps.agents.get(run.agent);
-  if (!agent) {
-    const detail = `No worker here knows the agent "${run.agent}". Start a worker with it; the run goes on by itself.`;
-    return holdStep(deps, run, context, { reason: "unknown_agent", detail });
-  }
+  if (!agent) return holdUnknown(deps, run, context);
   const limits = effectiveLimits(agent.limits, run);
   const limit = reachedLimit(run, limits, deps.clock.now());
   if (limit) {

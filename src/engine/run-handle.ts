@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Limits } from "../core/agent.ts";
 import type { Command } from "../core/command.ts";
-import { DroverError } from "../core/errors.ts";
+import { DroverError, unknownRun } from "../core/errors.ts";
 import type { RunFeedEvent } from "../core/feed.ts";
 import type { InputMessage, Message } from "../core/message.ts";
 import { answerTextOf } from "../core/reply-text.ts";
@@ -103,7 +103,11 @@ export function createRunHandle(deps: HandleDeps, runId: string): RunHandle {
 
   return {
     id: runId,
-    status: async () => toView(await client.load(runId), await lastMessage(store, runId)),
+    status: async () => {
+      const loaded = await store.loadWithLastMessage(runId);
+      if (!loaded) throw unknownRun(runId);
+      return toView(loaded.run, loaded.last);
+    },
     result: (options = {}) => waitForEnd(deps, runId, options),
     events: (options) => follow(deps, runId, options),
     transcript: async () => {

@@ -4,7 +4,7 @@ import { nextAttemptAt } from "../core/retry.ts";
 import type { OpenCall, Run } from "../core/run.ts";
 import type { AgentCode, StepOutcome, ToolOutcome } from "../ports.ts";
 import type { EngineDeps } from "./deps.ts";
-import { holdStep } from "./hold.ts";
+import { holdUnknown } from "./hold.ts";
 import {
   abortAtDeadline,
   afterAbort,
@@ -34,11 +34,8 @@ export async function performTool(
   }
   const agent = deps.agents.get(run.agent);
   const policy = agent?.tools.retryPolicy(open.tool);
-  if (!agent || !policy) {
-    const what = agent ? `the tool "${open.tool}" of agent "${run.agent}"` : `the agent "${run.agent}"`;
-    const detail = `No worker here knows ${what}. Start a worker with it; the run goes on by itself.`;
-    return holdStep(deps, run, context, { reason: agent ? "unknown_tool" : "unknown_agent", detail });
-  }
+  if (!agent) return holdUnknown(deps, run, context);
+  if (!policy) return holdUnknown(deps, run, context, open.tool);
   const started = await start(deps, run, open, context);
   if ("superseded" in started) return endDelivery(deps, started.superseded, context);
   return report(deps, agent, { run: started.run, open, call, context, startToken: started.startToken });

@@ -1,5 +1,6 @@
+import { defaultPrefix } from "../core/defaults.ts";
 import type { RedisConnection } from "./connection.ts";
-import { defaultPrefix, hashTag } from "./keys.ts";
+import { hashTag } from "./keys.ts";
 import { redisErrorCode } from "./redis-error.ts";
 
 /** Something about a Redis server that Drover cannot work with, or that the operator should know. */

@@ -1,3 +1,5 @@
+import { defaultPrefix } from "../core/defaults.ts";
+
 /** Keys of one run. */
 export type RunKeys = {
   /** Hash: everything that decides what the run does next. */
@@ -34,8 +36,6 @@ export type Keys = {
   /** Pub/sub channel: a run was changed from outside its steps. */
   control: string;
 };
-
-export const defaultPrefix = "{drover}";
 
 /**
  * Names of everything under `prefix`, which should hold a hash tag (`{...}`): on a Redis Cluster it must, since one

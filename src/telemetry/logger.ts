@@ -1,10 +1,10 @@
 import { type DestinationStream, pino } from "pino";
 import { z } from "zod";
+import { type LogLevel, logLevels } from "../core/defaults.ts";
 import type { Logger } from "../ports.ts";
 
 /** Levels of `DROVER_LOG_LEVEL`, quietest last. */
-export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
-export type LogLevel = (typeof logLevels)[number];
+export type { LogLevel } from "../core/defaults.ts";
 export const logLevelSchema: z.ZodType<LogLevel> = z.enum(logLevels);
 
 /** Field names whose values are never printed, at the top of a line's fields and one or two levels below. */

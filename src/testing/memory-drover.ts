@@ -1,3 +1,4 @@
+import { defaultPayloadLimitBytes } from "../core/defaults.ts";
 import type { Agent } from "../define-agent.ts";
 import { createRunApi, type Drover, type WorkerHandle } from "../drover.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
@@ -41,7 +42,7 @@ export function createMemoryDrover(options: MemoryDroverOptions): Drover {
     agents,
     telemetry: options.telemetry ?? createNoTelemetry(),
     logger: options.logger ?? createSilentLogger(),
-    payloadLimitBytes: 1_048_576,
+    payloadLimitBytes: defaultPayloadLimitBytes,
   });
   const workers: WorkerHandle[] = [];
 
