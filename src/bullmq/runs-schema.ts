@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defaultPayloadLimitBytes } from "../core/defaults.ts";
-import { startPayloadSchema } from "../core/run.ts";
+import { startPayloadSchema } from "../core/new-run.ts";
 
 const fields: Record<string, string> = {
   agent: "Name of the agent to run, as its workers know it.",

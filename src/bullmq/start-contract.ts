@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { defaultPayloadLimitBytes } from "../core/defaults.ts";
-import { runIdSchema, type StartPayload, startPayloadSchema } from "../core/run.ts";
+import { runIdSchema, type StartPayload, startPayloadSchema } from "../core/new-run.ts";
 
 /** Name of the only kind of job that the `runs` queue takes. */
 const startJobName = "start";

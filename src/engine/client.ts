@@ -3,15 +3,9 @@ import type { Command } from "../core/command.ts";
 import { DroverError, toError, unknownRun } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import { type InputMessage, toInputMessages } from "../core/message.ts";
+import { makeRejectedRun, makeRun, type StartPayload, startPayloadSchema, startPlaceSchema } from "../core/new-run.ts";
 import { owed } from "../core/owed.ts";
-import {
-  makeRejectedRun,
-  makeRun,
-  type Run,
-  type StartPayload,
-  startPayloadSchema,
-  startPlaceSchema,
-} from "../core/run.ts";
+import { type Run } from "../core/run.ts";
 import type { Clock, Ids, Logger, RunFilter, RunPage, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
 import type { Advance } from "./advance.ts";
 import { checkCommand } from "./command.ts";

@@ -1,5 +1,5 @@
 import { DroverError, toError } from "../core/errors.ts";
-import type { StartPayload } from "../core/run.ts";
+import type { StartPayload } from "../core/new-run.ts";
 import type {
   AgentRegistry,
   Clock,

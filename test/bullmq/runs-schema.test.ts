@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Validator } from "@cfworker/json-schema";
 import { describe, expect, test } from "vitest";
 import { makeRunsSchema } from "../../src/bullmq/runs-schema.ts";
-import { startPayloadSchema } from "../../src/core/run.ts";
+import { startPayloadSchema } from "../../src/core/new-run.ts";
 
 const validator = new Validator(makeRunsSchema(), "2020-12", false);
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

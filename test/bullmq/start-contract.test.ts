@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { parseStart } from "../../src/bullmq/start-contract.ts";
-import { runIdSchema } from "../../src/core/run.ts";
+import { runIdSchema } from "../../src/core/new-run.ts";
 
 const payload = { agent: "assistant", input: "hello" };
 

@@ -2,7 +2,8 @@ import { expect } from "vitest";
 import type { Change } from "../../src/core/change.ts";
 import type { FeedEntry } from "../../src/core/event.ts";
 import type { Message, ToolMessage } from "../../src/core/message.ts";
-import { makeRun, type OpenCall, type Run, type RunTrace } from "../../src/core/run.ts";
+import { makeRun } from "../../src/core/new-run.ts";
+import { type OpenCall, type Run, type RunTrace } from "../../src/core/run.ts";
 import type { RunStore } from "../../src/ports.ts";
 
 export const trace: RunTrace = {

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FeedEntry } from "../../src/core/event.ts";
 import type { Message } from "../../src/core/message.ts";
-import { makeRejectedRun, type OpenCall, type Run, type RunStatus } from "../../src/core/run.ts";
+import { makeRejectedRun } from "../../src/core/new-run.ts";
+import { type OpenCall, type Run, type RunStatus } from "../../src/core/run.ts";
 import type { RunStore } from "../../src/ports.ts";
 import {
   at,

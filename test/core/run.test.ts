@@ -1,15 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { inputSchema, messageSchema, textOf, toInputMessages } from "../../src/core/message.ts";
+import { makeRejectedRun, makeRun, runIdSchema, startPayloadSchema } from "../../src/core/new-run.ts";
 import { owed } from "../../src/core/owed.ts";
-import {
-  addUsage,
-  isEnded,
-  makeRejectedRun,
-  makeRun,
-  noUsage,
-  runIdSchema,
-  startPayloadSchema,
-} from "../../src/core/run.ts";
+import { addUsage, isEnded, noUsage } from "../../src/core/run.ts";
 import { trace } from "./support.ts";
 
 const input = { runId: "order-42", agent: "a", messages: [], inputHash: "h", trace, at: 1_000, token: "t" };

@@ -2,7 +2,8 @@ import fc from "fast-check";
 import type { Change } from "../../src/core/change.ts";
 import type { CallPlan, PlannedCall, RunEvent } from "../../src/core/event.ts";
 import { type Message, type ToolMessage, toCallId } from "../../src/core/message.ts";
-import { makeRun, noUsage, type Run } from "../../src/core/run.ts";
+import { makeRun } from "../../src/core/new-run.ts";
+import { noUsage, type Run } from "../../src/core/run.ts";
 import { transition } from "../../src/core/transition.ts";
 
 /** A run and its transcript as a store would keep them: the change applied by its plain meaning. */

@@ -1,5 +1,6 @@
 import type { AgentDefinition } from "../../src/core/agent.ts";
-import { makeRun, type Run } from "../../src/core/run.ts";
+import { makeRun } from "../../src/core/new-run.ts";
+import { type Run } from "../../src/core/run.ts";
 import type { Logger, StepSpan, Telemetry } from "../../src/ports.ts";
 
 /** A time long before this process began: runs outlive processes. */

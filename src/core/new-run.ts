@@ -1,0 +1,107 @@
+import { z } from "zod";
+import { type Limits, limitsSchema } from "./agent.ts";
+import { type InputMessage, inputSchema, type Message } from "./message.ts";
+import { minReader, noUsage, type Run, type RunTrace, schemaVersion } from "./run.ts";
+
+const runIdPattern: RegExp = /^(?=.*[A-Za-z])[A-Za-z0-9._-]{1,128}$/;
+
+/** Letters, digits, `-`, `_`, `.`; a letter among them; at most 128. It is also the id of the job that starts the run. */
+export const runIdSchema: z.ZodType<string> = z
+  .string()
+  .regex(runIdPattern, "must be 1 to 128 letters, digits, '-', '_' or '.', with a letter among them");
+
+/** The public contract of the `runs` queue: the data of a job named `start`, whose job id is the run id. */
+export const startPayloadSchema: z.ZodType<StartPayload> = z.strictObject({
+  agent: z.string().min(1).max(128),
+  input: inputSchema,
+  session: runIdSchema.optional(),
+  metadata: z.record(z.string(), z.json()).optional(),
+  limits: limitsSchema.optional(),
+  traceparent: z
+    .string()
+    .regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, "must be a W3C traceparent")
+    .optional(),
+}) as z.ZodType<StartPayload>;
+export type StartPayload = {
+  agent: string;
+  input: string | InputMessage[];
+  session?: string | undefined;
+  metadata?: Record<string, unknown> | undefined;
+  limits?: Limits | undefined;
+  traceparent?: string | undefined;
+};
+
+/** Where a start goes: its run's id, its place among others (lower goes first), and a wait before its first step. */
+export const startPlaceSchema: z.ZodType<StartPlace> = z.object({
+  runId: runIdSchema,
+  priority: z.int().min(1).max(2_097_152).optional(),
+  delayMs: z.int().min(0).optional(),
+});
+export type StartPlace = { runId: string; priority?: number | undefined; delayMs?: number | undefined };
+
+/** What a new run is made of. Times are epoch ms by Redis's clock; `token` is random. */
+export type NewRun = {
+  runId: string;
+  agent: string;
+  messages: Message[];
+  inputHash: string;
+  limits?: Limits | undefined;
+  metadata?: Record<string, unknown> | undefined;
+  session?: string | undefined;
+  priority?: number | undefined;
+  delayMs?: number | undefined;
+  trace: RunTrace;
+  at: number;
+  token: string;
+};
+
+/** The only way to make a run that will be worked on. Its messages and first event are committed with it. */
+export function makeRun(input: NewRun): Run {
+  const limits = input.limits ?? {};
+  return {
+    schemaVersion,
+    minReader,
+    runId: input.runId,
+    agent: input.agent,
+    revision: 1,
+    token: input.token,
+    status: "queued",
+    turns: 0,
+    model: { attempt: 1, owedAt: 1, ...(input.delayMs ? { notBefore: input.at + input.delayMs } : {}) },
+    calls: [],
+    pendingInput: [],
+    inputIds: [],
+    messageCount: input.messages.length,
+    eventSeq: 1,
+    limits,
+    usage: noUsage,
+    lateUsage: [],
+    ...(limits.deadlineMs ? { deadlineMs: limits.deadlineMs, deadlineAt: input.at + limits.deadlineMs } : {}),
+    wakeOwedAt: 1,
+    createdAt: input.at,
+    updatedAt: input.at,
+    inputHash: input.inputHash,
+    metadata: input.metadata ?? {},
+    session: input.session,
+    priority: input.priority,
+    trace: input.trace,
+  };
+}
+
+/** A record of input that could not become a run: readable, with the reason; its id stays free. */
+export function makeRejectedRun(input: {
+  runId: string;
+  agent: string;
+  reason: string;
+  trace: RunTrace;
+  at: number;
+  token: string;
+}): Run {
+  return {
+    ...makeRun({ ...input, messages: [], inputHash: "" }),
+    status: "rejected",
+    model: undefined,
+    error: { code: "rejected", message: input.reason },
+    endedAt: input.at,
+  };
+}
