@@ -1,4 +1,4 @@
-import type { RetryPolicy, ToolSpec } from "./core/agent.ts";
+import type { OutputSpec, RetryPolicy, ToolSpec } from "./core/agent.ts";
 import type { Message } from "./core/message.ts";
 import type { ModelReply } from "./core/reply.ts";
 import type { Usage } from "./core/run.ts";
@@ -11,6 +11,8 @@ export type ModelRequest = {
   instructions: string;
   messages: Message[];
   tools: ToolSpec[];
+  /** The form of the final answer; enforced by the server where it can, else told in the instructions. */
+  output?: OutputSpec | undefined;
   /** Further fields of the request (temperature and so on), sent under their own names. */
   request: Record<string, unknown>;
   signal: AbortSignal;
@@ -31,6 +33,8 @@ export type ModelFailure = {
   message: string;
   retryAfterMs?: number | undefined;
   status?: number | undefined;
+  /** Of an overflow: the longest request that the server takes, in tokens, where it said so. */
+  limitTokens?: number | undefined;
 };
 
 export type ModelOutcome = (

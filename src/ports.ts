@@ -1,10 +1,9 @@
-import type { AgentDefinition, Limits, RetryPolicy } from "./core/agent.ts";
+import type { AgentDefinition, RetryPolicy } from "./core/agent.ts";
 import type { CallPlan, FeedEntry } from "./core/event.ts";
 import type { Content, Message, ToolCall, ToolMessage } from "./core/message.ts";
 import type { Step } from "./core/owed.ts";
 import type { Run, RunStatus } from "./core/run.ts";
 import type { Change } from "./core/transition.ts";
-import type { ModelClient } from "./ports-model.ts";
 
 // Every interface the engine sees the world through; no code. Each has its contract suite in test/contract. Ports reject only for bugs and for an unreachable backend (`DroverError` "queue_unavailable"); expected failure of a
 // model or a tool is data.
@@ -167,21 +166,6 @@ export interface ToolCaller {
   retryPolicy(tool: string): RetryPolicy | undefined;
 }
 
-/** An agent as a worker knows it: the definition and the code behind it. */
-export type AgentCode = {
-  definition: AgentDefinition;
-  hash: string;
-  model: ModelClient;
-  modelRetry: RetryPolicy;
-  server?: { address: string; port: number } | undefined;
-  limits: Limits;
-  tools: ToolCaller;
-};
-
-export interface AgentRegistry {
-  get(name: string): AgentCode | undefined;
-}
-
 export interface Logger {
   debug(fields: Record<string, unknown>, message: string): void;
   info(fields: Record<string, unknown>, message: string): void;
@@ -189,5 +173,14 @@ export interface Logger {
   error(fields: Record<string, unknown>, message: string): void;
 }
 
+export type {
+  AgentCode,
+  AgentRegistry,
+  AnswerCode,
+  Summariser,
+  Verdict,
+  VerifyContext,
+} from "./ports-agent.ts";
 export type { ModelClient, ModelFailure, ModelOutcome, ModelRequest, ModelSpec } from "./ports-model.ts";
 export type { StepSpan, Telemetry } from "./ports-telemetry.ts";
+export type { TokenCounter } from "./ports-tokens.ts";

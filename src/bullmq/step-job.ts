@@ -20,7 +20,7 @@ export function toolQueue(name: string | undefined): string {
 }
 
 export function queueOf(step: Step): string {
-  return step.kind === "tool" ? toolQueue(step.queue) : modelQueue;
+  return step.kind === "tool" || step.kind === "verify" ? toolQueue(step.queue) : modelQueue;
 }
 
 /** A job id no two steps share (invariant 2). A run id holds no `:`, which BullMQ keeps for itself. */

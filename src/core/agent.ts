@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { WindowSettings } from "./window.ts";
 
 /** What a tool does to the world: nothing, something, or something that cannot be taken back. */
 export type Effect = "read" | "write" | "irreversible";
@@ -15,13 +16,17 @@ export type ToolSpec = {
  * - `maxTurns`: model answers, default 15;
  * - `maxTokens`: input plus output tokens over the whole run;
  * - `maxCostUsd`: needs a price on the model;
- * - `deadlineMs`: from the creation of the run.
+ * - `deadlineMs`: from the creation of the run;
+ * - `repeats`: so many equal rounds of calls with equal results bring a warning to the model, one more the end; default 2;
+ * - `maxReasks`: so often a final answer that does not fit the output, or fails its verification, is asked for again; default 2.
  */
 export type Limits = {
   maxTurns?: number | undefined;
   maxTokens?: number | undefined;
   maxCostUsd?: number | undefined;
   deadlineMs?: number | undefined;
+  repeats?: number | undefined;
+  maxReasks?: number | undefined;
 };
 export const limitsSchema: z.ZodType<Limits> = z.strictObject({
   maxTurns: z.int().min(1).max(100_000).optional(),
@@ -32,12 +37,44 @@ export const limitsSchema: z.ZodType<Limits> = z.strictObject({
     .min(1)
     .max(10 * 365 * 24 * 3_600_000)
     .optional(),
+  repeats: z.int().min(2).max(1_000).optional(),
+  maxReasks: z.int().min(0).max(1_000).optional(),
 });
 
 const defaultMaxTurns = 15;
+const defaultRepeats = 2;
+const defaultMaxReasks = 2;
 
 /** How often and after what waits a failed attempt is made again. `delayMs` is the first wait; it doubles, with jitter. */
 export type RetryPolicy = { attempts: number; delayMs: number };
+
+/**
+ * At most `max` executions begin in any `perMs` over all workers, spread evenly.
+ * - `burst`: so many may begin at once after a quiet time; default 1.
+ */
+export type RateLimit = { max: number; perMs: number; burst?: number | undefined };
+
+export const rateSchema: z.ZodType<RateLimit> = z.strictObject({
+  max: z.int().min(1).max(1_000_000),
+  perMs: z
+    .int()
+    .min(1)
+    .max(31 * 24 * 3_600_000),
+  burst: z.int().min(1).max(1_000_000).optional(),
+});
+
+/** Switched off for `openMs` after so many failures in a row over all workers. */
+export type BreakerPolicy = { failures: number; openMs: number };
+
+/** What holds for one name over the whole fleet, be it a tool or a model. */
+export type FleetLimits = {
+  rate?: RateLimit | undefined;
+  /** So many executions at once, over all workers. */
+  concurrency?: number | undefined;
+};
+
+/** The form of a final answer: `schema` is a JSON Schema, `name` what servers call it. */
+export type OutputSpec = { name: string; schema: Record<string, unknown> };
 
 /** The stored, hashed form of an agent: everything that shapes a request, no code, no secret. */
 export type AgentDefinition = {
@@ -48,6 +85,10 @@ export type AgentDefinition = {
   tools: ToolSpec[];
   request: Record<string, unknown>;
   limits: Limits;
+  /** What the final answer must be, as JSON Schema; see features H17. */
+  output?: OutputSpec | undefined;
+  /** Undefined in records of older versions: the defaults. */
+  window?: WindowSettings | undefined;
   version?: string | undefined;
 };
 
@@ -64,5 +105,7 @@ export function tightenLimits(agent: Limits, producer: Limits): Limits {
     maxTokens: stricter(agent.maxTokens, producer.maxTokens),
     maxCostUsd: stricter(agent.maxCostUsd, producer.maxCostUsd),
     deadlineMs: stricter(agent.deadlineMs, producer.deadlineMs),
+    repeats: stricter(agent.repeats ?? defaultRepeats, producer.repeats),
+    maxReasks: stricter(agent.maxReasks ?? defaultMaxReasks, producer.maxReasks),
   };
 }

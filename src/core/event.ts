@@ -1,6 +1,7 @@
 import type { Effect, Limits } from "./agent.ts";
 import type { AssistantMessage, Content, Message, ToolCall, ToolMessageOutcome } from "./message.ts";
 import type { Hold, RunError, StopReason, Usage } from "./run.ts";
+import type { WindowPlan } from "./window.ts";
 
 /** Names a step of a run for ever: the revision that made it owed, and an index among those it made owed. */
 export type StepRef = { owedAt: number; index: number };
@@ -16,7 +17,7 @@ export type CallPlan =
       queue?: string | undefined;
       approvalExpiresMs?: number | undefined;
     }
-  | { type: "settle"; content: string };
+  | { type: "settle"; content: string; outcome?: "ok" | "failed" | undefined };
 
 /** What the model was sent, so that the request can be printed again (invariant 6). */
 export type Manifest = {
@@ -25,7 +26,15 @@ export type Manifest = {
   messages: [number, number][];
   tools: string[];
   dropped: string[];
+  /** How the window was made of these ranges; absent if the transcript was sent as it is. */
+  window?: Omit<WindowPlan, "messages"> | undefined;
 };
+
+/**
+ * What follows a final answer. `reask`: it does not fit the output; the model is told, at most `max` times.
+ * `verify`: the agent's own check comes first.
+ */
+export type AnswerNext = { type: "complete" } | { type: "verify" } | { type: "reask"; feedback: string; max: number };
 
 export type PlannedCall = { call: ToolCall; plan: CallPlan };
 
@@ -43,6 +52,10 @@ export type RunEvent =
       model?: string | undefined;
       responseId?: string | undefined;
       manifest: Manifest;
+      /** For an answer without calls; default: the run is completed. */
+      next?: AnswerNext | undefined;
+      /** The answer is JSON that fits the agent's output. */
+      structured?: boolean | undefined;
     }
   | {
       type: "model_failed";
@@ -53,6 +66,16 @@ export type RunEvent =
       /** Epoch ms of the next attempt; null: there is none and the run fails. */
       nextAt: number | null;
     }
+  /** Messages before `upTo` are to be condensed before the next answer. */
+  | { type: "summary_wanted"; step: StepRef; upTo: number }
+  | { type: "summarised"; step: StepRef; execution: string; text: string; usage: Usage }
+  /** The server refused a request for its length: the next one keeps to `budgetTokens`. */
+  | { type: "window_shrunk"; step: StepRef; execution: string; budgetTokens: number; error: RunError }
+  | { type: "answer_verified"; step: StepRef }
+  /** The agent's own check refused the answer; the model is told, at most `max` times. */
+  | { type: "answer_refused"; step: StepRef; feedback: string; max: number }
+  /** The check itself failed. `nextAt`: null ends the run. */
+  | { type: "verify_failed"; step: StepRef; error: RunError; nextAt: number | null }
   | { type: "tool_started"; step: StepRef; startToken: string; timeoutAt: number }
   | {
       type: "tool_finished";
@@ -105,6 +128,12 @@ export type FeedEntry = { seq: number; at: number; turn: number } & (
       manifest: Manifest;
     }
   | { type: "model_failed"; attempt: number; execution: string; error: RunError; nextAt: number | null }
+  | { type: "summarised"; execution: string; upTo: number; text: string; usage: Usage }
+  | { type: "window_shrunk"; execution: string; budgetTokens: number; error: RunError }
+  | { type: "answer_verified" }
+  /** `message`: the transcript index of what the model is told. */
+  | { type: "answer_refused"; why: "output" | "verify"; message: number }
+  | { type: "verify_failed"; attempt: number; error: RunError; nextAt: number | null }
   | { type: "tool_started"; callId: string; tool: string; attempt: number }
   | {
       type: "tool_finished";

@@ -39,7 +39,8 @@ export type ToolCall = {
 };
 
 export type SystemMessage = { role: "system" | "developer"; content: Content };
-export type UserMessage = { role: "user"; content: Content; name?: string | undefined };
+/** `origin`: set on what the run itself tells the model (an answer that did not fit, say); not sent. */
+export type UserMessage = { role: "user"; content: Content; name?: string | undefined; origin?: "run" | undefined };
 export type AssistantMessage = {
   role: "assistant";
   content: Content | null;
@@ -65,7 +66,12 @@ export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessa
 
 export const messageSchema: z.ZodType<Message> = z.discriminatedUnion("role", [
   z.looseObject({ role: z.enum(["system", "developer"]), content: contentSchema }),
-  z.looseObject({ role: z.literal("user"), content: contentSchema, name: z.string().optional() }),
+  z.looseObject({
+    role: z.literal("user"),
+    content: contentSchema,
+    name: z.string().optional(),
+    origin: z.literal("run").optional(),
+  }),
   z.looseObject({
     role: z.literal("assistant"),
     content: contentSchema.nullable(),

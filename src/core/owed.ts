@@ -8,7 +8,7 @@ import { isEnded, type OpenCall, type Run } from "./run.ts";
  */
 export type Step = StepRef & {
   runId: string;
-  kind: "model" | "tool" | "wake";
+  kind: "model" | "tool" | "verify" | "wake";
   callId?: string | undefined;
   queue?: string | undefined;
   notBefore?: number | undefined;
@@ -27,7 +27,7 @@ export function owed(run: Run): Step[] {
   if (run.model) {
     steps.push({
       ...base,
-      kind: "model",
+      kind: run.model.task === "verify" ? "verify" : "model",
       owedAt: run.model.owedAt,
       index: modelIndex,
       notBefore: beforeDeadline(run, run.model.notBefore),

@@ -1,6 +1,6 @@
-import { z } from "zod";
-import { type Effect, type Limits, limitsSchema } from "./agent.ts";
-import { type Extra, type InputMessage, inputSchema, type Message } from "./message.ts";
+import type { Effect, Limits } from "./agent.ts";
+import type { Extra, Message } from "./message.ts";
+import type { Summary } from "./window.ts";
 
 /** Version of the stored form written by this code, and the oldest reader that may touch what it writes. */
 export const schemaVersion = 1;
@@ -56,21 +56,31 @@ export function addUsage(a: Usage, b: Usage): Usage {
 }
 
 /** Why a step is held back; the wait costs no worker slot. */
+export const holdReasons = [
+  "unknown_agent",
+  "unknown_tool",
+  "rate_limit",
+  "concurrency_limit",
+  "provider_paused",
+] as const;
 export type Hold = {
-  reason: "unknown_agent" | "unknown_tool";
+  reason: (typeof holdReasons)[number];
   detail: string;
   /** How many times in a row it was held; the waits grow with it. */
   count: number;
 };
 
 /**
- * A model call that the run owes.
+ * The step between turns that the run owes.
+ * - `task`: undefined is the next answer; `summary` condenses the messages up to index `upTo`; `verify` checks the last answer;
  * - `attempt`: from 1; raised only by a failed attempt, never by a lost worker (invariant 8);
  * - `owedAt`: the revision that made this step owed; with the index it names the job;
  * - `notBefore`: epoch ms by Redis's clock;
  * - `isolatedStarts`: how often it was begun alone in a child process.
  */
 export type ModelStep = {
+  task?: "summary" | "verify" | undefined;
+  upTo?: number | undefined;
   attempt: number;
   owedAt: number;
   notBefore?: number | undefined;
@@ -156,6 +166,17 @@ export type Run = {
   limits: Limits;
   /** Limits a retry put in place of the others; they may also be wider. */
   retryLimits?: Limits | undefined;
+  /** Stands for the messages before its `upTo` in what is sent. */
+  summary?: Summary | undefined;
+  /** The largest window that the model's server has taken, in tokens; learned from a refusal. */
+  windowBudget?: number | undefined;
+  /** The last answer is JSON that fits the agent's output. */
+  structured?: boolean | undefined;
+  /** How often an answer was asked for again because it did not fit the output, and how often it failed its verification. */
+  reasks?: number | undefined;
+  verifications?: number | undefined;
+  /** Reads are executed, anything else is only described to the model. */
+  dryRun?: boolean | undefined;
   usage: Usage;
   /** Attempts whose usage came after they were superseded or the run had ended; each counts once. */
   lateUsage: string[];

@@ -40,7 +40,7 @@ export function openCalls(draft: Draft, planned: PlannedCall[]): void {
   });
   planned.forEach(({ plan }, index) => {
     const call = run.calls[index] as OpenCall;
-    if (plan.type === "settle") settle(draft, call, { content: plan.content, outcome: "failed" });
+    if (plan.type === "settle") settle(draft, call, { content: plan.content, outcome: plan.outcome ?? "failed" });
     else if (plan.type === "ask") log(draft, { type: "approval_asked", ...named(call), why: "policy" });
   });
   joinIfSettled(draft);

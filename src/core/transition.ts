@@ -11,8 +11,10 @@ import { append, type Change, type Draft, endRun, finish, log, makeDraft, oweMod
 import type { EventMeta, RunEvent } from "./event.ts";
 import { deadlineAtBegin } from "./limits.ts";
 import { addUsage, isEnded, type Run } from "./run.ts";
+import { afterAnswer, checkAnswer } from "./transition-answers.ts";
 import * as calls from "./transition-calls.ts";
 import { befallStep, owedModel } from "./transition-steps.ts";
+import { shapeWindow, taskOf } from "./transition-window.ts";
 
 export type { Change } from "./change.ts";
 
@@ -44,6 +46,14 @@ function apply(draft: Draft, event: Exclude<RunEvent, { type: "usage_reported" |
       return modelAnswered(draft, event);
     case "model_failed":
       return modelFailed(draft, event);
+    case "summary_wanted":
+    case "summarised":
+    case "window_shrunk":
+      return shapeWindow(draft, event);
+    case "answer_verified":
+    case "answer_refused":
+    case "verify_failed":
+      return checkAnswer(draft, event);
     case "tool_started":
     case "tool_finished":
     case "tool_failed":
@@ -93,12 +103,13 @@ function runBegan(draft: Draft, event: EventOf<"run_began">): boolean {
 function modelAnswered(draft: Draft, event: EventOf<"model_answered">): boolean {
   const { run } = draft;
   const step = owedModel(run, event.step);
-  if (!step) return false;
+  if (!step || step.task !== undefined) return false;
   const toolCalls = event.calls.map(({ call }) => call);
   run.turns += 1;
   run.usage = addUsage(run.usage, event.usage);
   run.agentHash = event.manifest.agentHash;
   run.model = undefined;
+  run.structured = event.structured;
   const index = append(draft, { ...event.message, ...(toolCalls.length > 0 ? { toolCalls } : {}) });
   log(draft, {
     type: "model_answered",
@@ -111,20 +122,19 @@ function modelAnswered(draft: Draft, event: EventOf<"model_answered">): boolean 
     manifest: event.manifest,
   });
   if (toolCalls.length > 0) calls.openCalls(draft, event.calls);
-  else if (run.pendingInput.length > 0) oweModel(draft);
-  else endRun(draft, { status: "completed", stopReason: "answered" });
+  else afterAnswer(draft, event.next ?? { type: "complete" });
   return true;
 }
 
 function modelFailed(draft: Draft, event: EventOf<"model_failed">): boolean {
   const { run } = draft;
   const step = owedModel(run, event.step);
-  if (!step) return false;
+  if (!step || step.task === "verify") return false;
   const { execution, error, nextAt } = event;
   run.usage = addUsage(run.usage, event.usage);
   log(draft, { type: "model_failed", attempt: step.attempt, execution, error, nextAt });
   if (nextAt === null) endRun(draft, { status: "failed", stopReason: "model_error", error });
-  else run.model = { attempt: step.attempt + 1, owedAt: run.revision, notBefore: nextAt };
+  else run.model = { ...taskOf(step), attempt: step.attempt + 1, owedAt: run.revision, notBefore: nextAt };
   return true;
 }
 
@@ -147,6 +157,8 @@ function retryRequested(draft: Draft, event: EventOf<"retry_requested">): boolea
   run.stopReason = undefined;
   run.error = undefined;
   run.endedAt = undefined;
+  run.reasks = undefined;
+  run.verifications = undefined;
   run.retryLimits = { ...run.retryLimits, ...event.limits };
   run.deadlineMs = event.limits?.deadlineMs ?? run.deadlineMs;
   run.deadlineAt = run.deadlineMs === undefined ? undefined : meta.at + run.deadlineMs;

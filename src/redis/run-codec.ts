@@ -24,6 +24,8 @@ const limits = z.looseObject({
   maxTokens: z.number().optional(),
   maxCostUsd: z.number().optional(),
   deadlineMs: z.number().optional(),
+  repeats: z.number().optional(),
+  maxReasks: z.number().optional(),
 });
 
 const headSchema = z.object({
@@ -32,13 +34,26 @@ const headSchema = z.object({
   stopReason: z.enum(stopReasons).optional(),
   error: errorSchema.optional(),
   turns: count,
-  model: z.looseObject({ ...stepFields, notBefore: time.optional(), hold: holdSchema.optional() }).optional(),
+  model: z
+    .looseObject({
+      ...stepFields,
+      task: z.enum(["summary", "verify"]).optional(),
+      upTo: count.optional(),
+      notBefore: time.optional(),
+      hold: holdSchema.optional(),
+    })
+    .optional(),
   pendingInput: z.array(messageSchema),
   inputIds: z.array(z.string()),
   messageCount: count,
   eventSeq: count,
   limits,
   retryLimits: limits.optional(),
+  summary: z.looseObject({ id: count, text: z.string(), upTo: count }).optional(),
+  windowBudget: count.optional(),
+  structured: z.boolean().optional(),
+  reasks: count.optional(),
+  verifications: count.optional(),
   usage: z.looseObject({
     inputTokens: z.number(),
     outputTokens: z.number(),
@@ -58,6 +73,7 @@ const headSchema = z.object({
   metadata: z.record(z.string(), z.unknown()),
   session: z.string().optional(),
   priority: z.number().optional(),
+  dryRun: z.boolean().optional(),
   trace: z.looseObject({
     traceId: z.string(),
     rootSpanId: z.string(),
@@ -103,7 +119,17 @@ const entriesSchema = z.array(z.looseObject({ type: z.string(), at: time, turn: 
 const toolMessageSchema = z.looseObject({ role: z.literal("tool"), callId: z.string(), content: contentSchema });
 
 /** Fields that stay as the run was created with them. They lie apart, so that a commit does not write them again. */
-const fixedFields = ["agent", "inputHash", "metadata", "session", "priority", "trace", "createdAt", "limits"] as const;
+const fixedFields = [
+  "agent",
+  "inputHash",
+  "metadata",
+  "session",
+  "priority",
+  "dryRun",
+  "trace",
+  "createdAt",
+  "limits",
+] as const;
 
 const callPrefix = "call:";
 
@@ -120,15 +146,16 @@ export function encodeHead(previous: Run | null, run: Run): HeadChange {
     if (before.get(call.callId) !== call) set.push([callPrefix + call.callId, JSON.stringify(call)]);
     before.delete(call.callId);
   }
-  const { agent, inputHash, metadata, session, priority, trace, createdAt, limits, ...moving } = rest;
+  const { agent, inputHash, metadata, session, priority, dryRun, trace, createdAt, limits, summary, ...moving } = rest;
   const changed = (field: keyof Run): boolean => previous?.[field] !== run[field];
   if (changed("schemaVersion")) set.push(["v", String(v)]);
   if (changed("minReader")) set.push(["min", String(min)]);
   if (changed("status")) set.push(["status", status]);
   if (fixedFields.some(changed)) {
-    const fixed = { agent, inputHash, metadata, session, priority, trace, createdAt, limits };
+    const fixed = { agent, inputHash, metadata, session, priority, dryRun, trace, createdAt, limits };
     set.push(["fixed", JSON.stringify(fixed)]);
   }
+  if (summary && changed("summary")) set.push(["summary", JSON.stringify(summary)]);
   set.push(["rev", String(revision)], ["tok", token], ["head", JSON.stringify({ ...unknown, ...moving })]);
   return { set, remove: [...before.keys()].map((callId) => callPrefix + callId) };
 }
@@ -143,7 +170,11 @@ export function decodeHead(runId: string, fields: Record<string, string>): Run |
   if (Object.keys(fields).length === 0) return null;
   const fixed = parse(fixedSchema, fields, `run ${runId}`);
   if (fixed.min > schemaVersion) throw newer(runId, fixed.min);
-  const raw = { ...parseObject(fields.fixed, `run ${runId}`), ...parseObject(fields.head, `run ${runId}`) };
+  const raw = {
+    ...parseObject(fields.fixed, `run ${runId}`),
+    ...parseObject(fields.head, `run ${runId}`),
+    ...(fields.summary === undefined ? {} : { summary: parseObject(fields.summary, `run ${runId}`) }),
+  };
   const head = parse(headSchema, raw, `run ${runId}`);
   const unknown = Object.entries(raw).filter(([name]) => !knownFields.has(name));
   const calls = Object.entries(fields)

@@ -1,5 +1,12 @@
 import { z } from "zod";
-import type { Effect, RetryPolicy, ToolSpec } from "../core/agent.ts";
+import {
+  type BreakerPolicy,
+  type Effect,
+  type RateLimit,
+  type RetryPolicy,
+  rateSchema,
+  type ToolSpec,
+} from "../core/agent.ts";
 import { DroverError } from "../core/errors.ts";
 import type { Logger } from "../ports.ts";
 import type { JsonSchema } from "./json-schema.ts";
@@ -44,7 +51,13 @@ export type ArgumentsOf<P> = P extends z.core.$ZodType ? z.output<P> : Record<st
  * - `approvalExpiresMs`: a call that nobody approved by then is not run; default: it waits for ever;
  * - `timeoutMs`: of one attempt, default 60,000;
  * - `retry`: after a `RetryableError`, default 3 attempts in all, the first wait 500 ms;
- * - `queue`: runs on workers of this queue only.
+ * - `queue`: runs on workers of this queue only;
+ * - `maxResultTokens`: a longer result is cut for the model and kept whole beside the transcript; default 2,000;
+ * - `polling`: the same call again is no repetition;
+ * - `rate`, `concurrency`: hold over all workers; a call that must wait holds no worker;
+ * - `breaker`: default 10 failures in a row switch the tool off for 30 s, over all workers; false: never;
+ * - `fallback`: name of the tool that the model is offered while this one is off;
+ * - `describe`: what a dry run tells of a call instead of executing it; default: its name and arguments.
  */
 export type ToolOptions<P extends z.core.$ZodType | JsonSchema> = {
   name: string;
@@ -58,6 +71,13 @@ export type ToolOptions<P extends z.core.$ZodType | JsonSchema> = {
   timeoutMs?: number | undefined;
   retry?: Partial<RetryPolicy> | undefined;
   queue?: string | undefined;
+  maxResultTokens?: number | undefined;
+  polling?: boolean | undefined;
+  rate?: RateLimit | undefined;
+  concurrency?: number | undefined;
+  breaker?: Partial<BreakerPolicy> | false | undefined;
+  fallback?: string | undefined;
+  describe?: ((args: ArgumentsOf<P>) => string) | undefined;
 };
 
 /** A checked tool with every default filled in. Made by `defineTool` only. */
@@ -72,6 +92,14 @@ export type Tool = {
   readonly timeoutMs: number;
   readonly retry: RetryPolicy;
   readonly queue: string | undefined;
+  readonly maxResultTokens: number;
+  readonly polling: boolean;
+  readonly rate: RateLimit | undefined;
+  readonly concurrency: number | undefined;
+  /** Undefined: never switched off. */
+  readonly breaker: BreakerPolicy | undefined;
+  readonly fallback: string | undefined;
+  readonly describe: ((args: unknown) => string) | undefined;
   readonly execute: (args: unknown, context: ToolContext) => unknown;
 };
 
@@ -79,6 +107,10 @@ export type Tool = {
 const maxTimerMs = 2 ** 31 - 1;
 const tenYearsMs = 10 * 365 * 24 * 3_600_000;
 
+const breakerSchema = z.strictObject({
+  failures: z.int().min(1).max(1_000_000).default(10),
+  openMs: z.int().min(1).max(maxTimerMs).default(30_000),
+});
 const isFunction = (value: unknown): boolean => typeof value === "function";
 const optionsSchema = z.strictObject({
   name: z
@@ -107,6 +139,13 @@ const optionsSchema = z.strictObject({
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/, "expected 1 to 64 letters, digits, hyphens or underscores")
     .optional(),
+  maxResultTokens: z.int().min(100).max(1_000_000).default(2_000),
+  polling: z.boolean().default(false),
+  rate: rateSchema.optional(),
+  concurrency: z.int().min(1).max(1_000_000).optional(),
+  breaker: z.union([z.literal(false), breakerSchema]).prefault({}),
+  fallback: z.string().min(1).max(128).optional(),
+  describe: z.custom<NonNullable<Tool["describe"]>>(isFunction, "expected a function").optional(),
 });
 
 /**
@@ -136,6 +175,13 @@ export function defineTool<P extends z.core.$ZodType | JsonSchema>(options: Tool
     timeoutMs: data.timeoutMs,
     retry: data.retry,
     queue: data.queue,
+    maxResultTokens: data.maxResultTokens,
+    polling: data.polling,
+    rate: data.rate,
+    concurrency: data.concurrency,
+    breaker: data.breaker === false ? undefined : data.breaker,
+    fallback: data.fallback,
+    describe: data.describe,
     execute: data.execute,
   });
 }

@@ -22,7 +22,7 @@ export const layers: readonly Layer[] = [
   { name: "core", places: ["core/"], layers: [], packages: ["zod"], node: [] },
   {
     name: "ports",
-    places: ["ports.ts", "ports-model.ts", "ports-telemetry.ts"],
+    places: ["ports.ts", "ports-agent.ts", "ports-model.ts", "ports-telemetry.ts", "ports-tokens.ts"],
     layers: ["core"],
     packages: [],
     node: [],
