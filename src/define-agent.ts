@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { type AgentDefinition, type Limits, limitsSchema } from "./core/agent.ts";
+import { canonical } from "./core/canonical.ts";
 import { DroverError } from "./core/errors.ts";
+import { isForbidden, type Policy, type Ruling, rulingOn } from "./core/policy.ts";
 import type { WindowSettings } from "./core/window.ts";
-import { canonical, hashText } from "./engine/hash.ts";
+import { hashText } from "./engine/hash.ts";
 import type { AgentCode, ModelSpec, Verdict, VerifyContext } from "./ports.ts";
 import { tokenCounter } from "./tokens/token-counter.ts";
 import { type Tool, toolSpec } from "./tools/define-tool.ts";
@@ -65,6 +67,8 @@ export type Agent<Output = unknown> = {
   readonly hash: string;
   readonly tools: readonly Tool[];
   readonly code: AgentCode;
+  /** The same agent under the operators' policy. */
+  readonly codeUnder: (policy: Policy) => AgentCode;
   /** A structured answer as its schema gives it out: defaults and transforms applied. @throws if it does not fit */
   readonly readOutput: (value: unknown) => Output;
 };
@@ -101,7 +105,7 @@ const optionsSchema = z.strictObject({
     )
     .default([]),
   limits: limitsSchema.default({}),
-  output: z.unknown(),
+  output: z.unknown().optional(),
   verify: z
     .custom<NonNullable<AgentOptions["verify"]>>((value) => typeof value === "function", "expected a function")
     .optional(),
@@ -134,11 +138,26 @@ export function defineAgent<O = undefined>(options: AgentOptions<O>): Agent<Outp
   if (!parsed.success || problems.length > 0) {
     throw new DroverError("invalid", `Agent "${String(options.name)}" cannot be used: ${problems.join("; ")}.`);
   }
-  const { name, tools } = parsed.data;
-  const definition = toDefinition(parsed.data, output);
+  const { data } = parsed;
+  const code = makeCode(data, output, []);
+  return {
+    name: data.name,
+    definition: code.definition,
+    hash: code.hash,
+    tools: data.tools,
+    code,
+    codeUnder: (policy) => (policy.length === 0 ? code : makeCode(data, output, policy)),
+    readOutput: (value) => readOutput(output, value) as OutputOf<O>,
+  };
+}
+
+/** An agent as a policy has it: tools that it forbids are not offered, the others are treated as it says. */
+function makeCode(options: Checked, output: ToolParameters | undefined, policy: Policy): AgentCode {
+  const ruleOn = (tool: string): Ruling => rulingOn(policy, { agent: options.name, tool });
+  const offered = options.tools.filter((tool) => !isForbidden(ruleOn(tool.name)));
+  const definition = toDefinition({ ...options, tools: offered }, output);
   const hash = hashText(canonical(definition)).slice(0, 22);
-  const code = toCode(parsed.data, { definition, hash, output });
-  return { name, definition, hash, tools, code, readOutput: (value) => readOutput(output, value) as OutputOf<O> };
+  return toCode(options, { definition, hash, output, ruleOn });
 }
 
 function problemsOfTools(tools: readonly Tool[]): string[] {
@@ -178,9 +197,14 @@ function toDefinition(options: Checked, output: ToolParameters | undefined): Age
   };
 }
 
-type Made = { definition: AgentDefinition; hash: string; output: ToolParameters | undefined };
+type Made = {
+  definition: AgentDefinition;
+  hash: string;
+  output: ToolParameters | undefined;
+  ruleOn: (tool: string) => Ruling;
+};
 
-function toCode(options: Checked, { definition, hash, output }: Made): AgentCode {
+function toCode(options: Checked, { definition, hash, output, ruleOn }: Made): AgentCode {
   const { model, tools, limits, verify, verifyTimeoutMs, window } = options;
   const summarise = typeof window.summarise === "object" ? window.summarise : {};
   const summaryModel = summarise.model ?? model;
@@ -194,7 +218,7 @@ function toCode(options: Checked, { definition, hash, output }: Made): AgentCode
       return model.server;
     },
     limits,
-    tools: createToolCaller(tools),
+    tools: createToolCaller(tools, ruleOn),
     answers: {
       parseOutput: output?.parse,
       // A structured answer is checked as its schema gives it out.

@@ -2,11 +2,12 @@ import { type Backend, type BackendOptions, openBackend, type RedisTarget } from
 import { defaultPayloadLimitBytes, defaultPrefix } from "./core/defaults.ts";
 import { DroverError } from "./core/errors.ts";
 import type { InputMessage } from "./core/message.ts";
+import { type Policy, parsePolicy } from "./core/policy.ts";
 import type { Agent } from "./define-agent.ts";
 import type { StartOptions } from "./engine/client.ts";
 import type { Engine } from "./engine/engine.ts";
 import { type RunHandle, type RunView, toView } from "./engine/run-handle.ts";
-import type { Logger, RunFilter, Telemetry } from "./ports.ts";
+import type { AgentRegistry, Logger, RunFilter, Telemetry } from "./ports.ts";
 import { createLogger } from "./telemetry/logger.ts";
 import { startTelemetry } from "./telemetry/sdk.ts";
 import { startWorker, type WorkerHandle, type WorkOptions } from "./worker.ts";
@@ -18,6 +19,8 @@ export type DroverOptions = {
   redis: RedisTarget | undefined;
   /** Without agents this is a producer. */
   agents?: readonly Agent[] | undefined;
+  /** What operators decide about tools, over what their code says; default: nothing. A list of rules, plain data. */
+  policy?: Policy | undefined;
   /** Default `{drover}`: everything of one installation lives under it, in one slot of a cluster. */
   prefix?: string | undefined;
   /** Largest start payload in bytes of its JSON; default 1 MiB. */
@@ -44,7 +47,7 @@ export type Drover = {
 /**
  * Drover on Redis: a producer, and with agents a worker too.
  *
- * @throws DroverError "invalid" for a missing or unusable `redis`, and for two agents of one name.
+ * @throws DroverError "invalid" for a missing or unusable `redis`, a policy that does not fit, and two agents of one name.
  */
 export function createDrover(options: DroverOptions): Drover {
   const { agents = [] } = options;
@@ -120,8 +123,20 @@ function prepare(
   const { telemetry, shutdown } = options.telemetry
     ? { telemetry: options.telemetry, shutdown: async () => {} }
     : startTelemetry(process.env, logger);
-  const agents = { get: (name: string) => byName.get(name)?.code };
+  const agents = governAgents([...byName.values()], options.policy);
   return { backendOptions: { redis, prefix, agents, telemetry, logger, payloadLimitBytes }, shutdown };
+}
+
+/**
+ * The agents as a policy has them.
+ *
+ * @throws DroverError "invalid" for a policy that does not fit, naming every rule and field that is wrong.
+ */
+export function governAgents(agents: readonly Agent[], given: unknown = []): AgentRegistry {
+  const parsed = parsePolicy(given);
+  if (!parsed.ok) throw new DroverError("invalid", `The policy cannot be used: ${parsed.problems.join("; ")}.`);
+  const codes = new Map(agents.map((agent) => [agent.name, agent.codeUnder(parsed.policy)]));
+  return { get: (name) => codes.get(name) };
 }
 
 function indexAgents(agents: readonly Agent[]): Map<string, Agent> {

@@ -3,6 +3,7 @@ import type { CallPlan, FeedEntry } from "./core/event.ts";
 import type { Content, Message, ToolCall, ToolMessage } from "./core/message.ts";
 import type { Step } from "./core/owed.ts";
 import type { Run, RunStatus } from "./core/run.ts";
+import type { LineEntry } from "./core/session.ts";
 import type { Change } from "./core/transition.ts";
 
 // Every interface the engine sees the world through; no code. Each has its contract suite in test/contract. Ports reject only for bugs and for an unreachable backend (`DroverError` "queue_unavailable"); expected failure of a
@@ -33,6 +34,7 @@ export type CommitResult =
 export type RunFilter = {
   status?: RunStatus | undefined;
   agent?: string | undefined;
+  session?: string | undefined;
   /** At most 1,000; default 50. */
   limit?: number | undefined;
   /** From the previous page. */
@@ -43,11 +45,20 @@ export type RunPage = { runs: Run[]; cursor?: string | undefined };
 /** A piece of text as it arrived, not yet committed. `execution` tells one delivery of a step from another. */
 export type LiveDelta = { turn: number; attempt: number; execution: string; text: string };
 
+/** A session's line, the active run first, and how long its transcript is, as of the same moment. */
+export type SessionState = { line: LineEntry[]; messageCount: number };
+
+/** Which run an input goes into: its own if `runId` is the input's id. `taken`: it has entered that run. */
+export type InputClaim = { runId: string; inputHash: string; taken: boolean };
+
 /**
  * Where runs live. A commit is atomic: head, messages, results, feed and indexes together or not at all.
  */
 export interface RunStore {
-  /** Creates the run unless its id is taken; a rejected record does not hold its id. */
+  /**
+   * Creates the run unless its id is taken; a rejected record does not hold its id. A run that shares its session's
+   * transcript is created without messages.
+   */
   create(
     run: Run,
     messages: Message[],
@@ -66,8 +77,17 @@ export interface RunStore {
    * the reply to a first try was lost (invariant 1).
    */
   commit(change: Change): Promise<CommitResult>;
-  /** Messages in the half-open range of transcript indexes. */
-  readMessages(runId: string, from: number, to: number): Promise<Message[]>;
+  /** Messages in the half-open range of indexes of a transcript, named as by `transcriptOf`. */
+  readMessages(transcript: string, from: number, to: number): Promise<Message[]>;
+  /** The first `limit` runs of a session's line. */
+  readSession(session: string, limit: number): Promise<SessionState>;
+  /**
+   * Decides, once per input, which run of a session takes it: the first in line, else (or when that one, `refusedBy`,
+   * has ended without it) a run of its own that has the input's id.
+   */
+  claimInput(session: string, inputId: string, inputHash: string, refusedBy?: string): Promise<InputClaim>;
+  /** Records that the run of the claim has taken the input. */
+  confirmInput(session: string, inputId: string, claim: InputClaim): Promise<void>;
   /** Results that came early and wait for the others. */
   readResults(runId: string): Promise<Record<string, ToolMessage>>;
   /** Feed entries with a sequence number above `after`, oldest first, at most `limit`. */
@@ -156,14 +176,20 @@ export type ToolRequest = {
   signal: AbortSignal;
   logger: Logger;
   onProgress: (text: string) => void;
+  /** As the call was planned; default: as the tool is now. */
+  repeatable?: boolean | undefined;
+  /** What a person approved; a call of anything else is refused. */
+  approvedHash?: string | undefined;
 };
 
 /** Looks up, validates, coerces, bounds and runs tools. Never rejects for what a tool or a model did. */
 export interface ToolCaller {
   /** How a call is to be treated, before it is recorded. Content of a `settle` plan is for the model to read. */
-  plan(call: ToolCall): CallPlan;
+  plan(call: ToolCall, options?: { dryRun?: boolean | undefined }): CallPlan;
   execute(request: ToolRequest): Promise<ToolOutcome>;
   retryPolicy(tool: string): RetryPolicy | undefined;
+  /** Whether the same call again is meant: it waits for something to change. */
+  isPolling(tool: string): boolean;
 }
 
 export interface Logger {

@@ -2,6 +2,7 @@ import type { EventMeta, FeedEntry } from "./event.ts";
 import type { Message, ToolMessage } from "./message.ts";
 import { dueAt } from "./owed.ts";
 import { type CallBase, isEnded, type OpenCall, type Run, type RunError, type StopReason } from "./run.ts";
+import { waitsForSession } from "./session.ts";
 
 /** What one commit adds to the transcript, in order: a new message, or an early result moved out of the hash. */
 export type Appended = { type: "message"; message: Message } | { type: "result"; callId: string };
@@ -53,16 +54,28 @@ export function replaceCall(draft: Draft, call: OpenCall): void {
 
 /** What of a call stays the same in its next state; counts of crashes and of isolated starts begin anew. */
 export function baseOf(call: OpenCall): CallBase {
-  const { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs, queue } = call;
-  const base = { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs };
-  return { ...base, ...(queue ? { queue } : {}), attempt: call.attempt, owedAt: call.owedAt };
+  const { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs } = call;
+  const { queue, question, decision, attempt, owedAt } = call;
+  return {
+    ...{ callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs },
+    ...(queue ? { queue } : {}),
+    ...(question ? { question } : {}),
+    ...(decision ? { decision } : {}),
+    attempt,
+    owedAt,
+  };
 }
 
 /** Settles one open call with its only result. Its message is appended when the last call of the turn is settled. */
-export function settle(draft: Draft, call: OpenCall, result: Pick<ToolMessage, "content" | "outcome">): void {
-  const { callId, toolCallId, position, tool, attempt } = call;
-  draft.results.push({ role: "tool", callId, toolCallId, name: tool, ...result });
-  replaceCall(draft, { ...baseOf(call), state: "settled" });
+export function settle(
+  draft: Draft,
+  call: OpenCall,
+  result: Pick<ToolMessage, "content" | "outcome" | "described">,
+): void {
+  const { callId, toolCallId, position, tool, attempt, decision } = call;
+  draft.results.push({ role: "tool", callId, toolCallId, name: tool, ...result, ...(decision ? { decision } : {}) });
+  const { question: _question, decision: _decision, ...base } = baseOf(call);
+  replaceCall(draft, { ...base, state: "settled" });
   // While calls are open the transcript ends with the message that made them.
   const message = draft.run.messageCount + position - 1;
   log(draft, { type: "tool_finished", callId, tool, attempt, outcome: result.outcome, message });
@@ -127,6 +140,7 @@ export function endRun(draft: Draft, ending: Ending): void {
   }
   if (run.calls.length > 0) appendResults(draft);
   run.model = undefined;
+  if (run.place) run.place = { state: "leaving", round: run.place.round, owedAt: run.revision };
   run.status = ending.status;
   run.stopReason = ending.stopReason;
   run.error = ending.error;
@@ -146,6 +160,7 @@ export function finish(draft: Draft): Change {
 }
 
 function statusOf(run: Run, at: number): Run["status"] {
+  if (waitsForSession(run)) return "queued";
   const soon = ({ hold, notBefore = 0 }: { hold?: unknown; notBefore?: number | undefined }): boolean =>
     !hold && notBefore <= at + waitingAfterMs;
   const goesOn =

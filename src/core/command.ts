@@ -14,9 +14,9 @@ const reason = z.string().max(10_000);
 const callId = z.string().max(100);
 
 const commandSchema = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("approved"), callId, by }),
+  z.object({ type: z.literal("approved"), callId, by, argumentsHash: z.string().min(1).max(100).optional() }),
   z.object({ type: z.literal("denied"), callId, by, reason }),
-  z.object({ type: z.literal("input_received"), inputId: z.string(), messages: inputSchema }),
+  z.object({ type: z.literal("input_received"), inputId: z.string(), messages: inputSchema, by: by.optional() }),
   z.object({ type: z.literal("cancel_requested"), by, reason }),
   z.object({ type: z.literal("retry_requested"), by, limits: limitsSchema.optional() }),
 ]);

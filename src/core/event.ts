@@ -1,6 +1,6 @@
 import type { Effect, Limits } from "./agent.ts";
 import type { AssistantMessage, Content, Message, ToolCall, ToolMessageOutcome } from "./message.ts";
-import type { Hold, RunError, StopReason, Usage } from "./run.ts";
+import type { Hold, Question, RunError, StopReason, Usage } from "./run.ts";
 import type { WindowPlan } from "./window.ts";
 
 /** Names a step of a run for ever: the revision that made it owed, and an index among those it made owed. */
@@ -16,8 +16,18 @@ export type CallPlan =
       timeoutMs: number;
       queue?: string | undefined;
       approvalExpiresMs?: number | undefined;
+      question?: Question | undefined;
+      /** The policy rules that decided anything about it, in words. */
+      policy?: string | undefined;
     }
-  | { type: "settle"; content: string; outcome?: "ok" | "failed" | undefined };
+  | {
+      type: "settle";
+      content: string;
+      outcome?: "ok" | "failed" | undefined;
+      /** A dry run tells of the call and does not make it. */
+      described?: boolean | undefined;
+      policy?: string | undefined;
+    };
 
 /** What the model was sent, so that the request can be printed again (invariant 6). */
 export type Manifest = {
@@ -99,9 +109,21 @@ export type RunEvent =
   | { type: "step_crashed"; step: StepRef; count: number; error: RunError; poison: boolean; nextAt: number | null }
   | { type: "limit_reached"; step: StepRef; reason: StopReason; message: string }
   | { type: "time_came" }
-  | { type: "approved"; callId: string; by: string }
+  /** `argumentsHash`: what the person decided on; the event does not apply to a call of anything else. */
+  | { type: "approved"; callId: string; by: string; argumentsHash?: string | undefined }
   | { type: "denied"; callId: string; by: string; reason: string }
-  | { type: "input_received"; inputId: string; messages: Message[] }
+  | { type: "input_received"; inputId: string; messages: Message[]; by?: string | undefined }
+  /** The time has come for a run to join its session's line. `round`: of the place that it had when this was found. */
+  | { type: "session_joined"; round: number }
+  /** Another run of its session goes first. */
+  | { type: "session_queued"; round: number; behind: string }
+  /**
+   * The run is at the head of its session's line, whose transcript has `messageCount` messages. `inputAgain`: its input,
+   * for a retried run after which others have spoken.
+   */
+  | { type: "session_entered"; round: number; messageCount: number; inputAgain: Message[] }
+  /** The next in line was told that the run has left. */
+  | { type: "session_passed"; round: number }
   | { type: "cancel_requested"; by: string; reason: string }
   | { type: "retry_requested"; by: string; limits?: Limits | undefined }
   | { type: "usage_reported"; execution: string; usage: Usage };
@@ -114,7 +136,7 @@ export type EventMeta = { at: number; token: string };
  * content, so that a run's storage stays linear in new content.
  */
 export type FeedEntry = { seq: number; at: number; turn: number } & (
-  | { type: "run_created"; messages: [number, number] }
+  | { type: "run_created"; messages: [number, number]; by?: string | undefined; dryRun?: boolean | undefined }
   | { type: "run_rejected"; error: RunError }
   | { type: "run_began"; agentHash: string }
   | {
@@ -146,9 +168,30 @@ export type FeedEntry = { seq: number; at: number; turn: number } & (
     }
   | { type: "tool_failed"; callId: string; tool: string; attempt: number; error: RunError; nextAt: number }
   | { type: "tool_lost"; callId: string; tool: string; attempt: number; until: number }
-  | { type: "approval_asked"; callId: string; tool: string; why: "policy" | "unknown_outcome" }
-  | { type: "approved"; callId: string; tool: string; by: string }
-  | { type: "denied"; callId: string; tool: string; by: string; reason: string }
+  /** The policy decided something about a call that does not ask; `policy` says which rules. */
+  | { type: "policy_applied"; callId: string; tool: string; policy: string }
+  | {
+      type: "approval_asked";
+      callId: string;
+      tool: string;
+      why: "policy" | "unknown_outcome";
+      /** What is to be decided on, and which setting or rule asks. */
+      argumentsHash?: string | undefined;
+      reason?: string | undefined;
+      expiresAt?: number | undefined;
+    }
+  | { type: "approved"; callId: string; tool: string; by: string; argumentsHash?: string | undefined }
+  | {
+      type: "denied";
+      callId: string;
+      tool: string;
+      by: string;
+      reason: string;
+      argumentsHash?: string | undefined;
+    }
+  | { type: "approval_expired"; callId: string; tool: string; argumentsHash?: string | undefined }
+  /** A dry run told of a call instead of making it. */
+  | { type: "tool_described"; callId: string; tool: string }
   | {
       type: "step_held";
       callId?: string | undefined;
@@ -158,8 +201,11 @@ export type FeedEntry = { seq: number; at: number; turn: number } & (
       until: number;
     }
   | { type: "step_crashed"; callId?: string | undefined; error: RunError; nextAt: number | null }
-  | { type: "input_received"; count: number }
+  | { type: "input_received"; count: number; by?: string | undefined }
   | { type: "messages_appended"; messages: [number, number] }
+  | { type: "session_queued"; behind: string }
+  /** The run goes on from this index of its session's transcript. */
+  | { type: "session_entered"; from: number }
   | { type: "run_retried"; by: string }
   | { type: "usage_reported"; execution: string; usage: Usage }
   | {

@@ -60,7 +60,22 @@ export type ToolMessage = {
   name: string;
   content: Content;
   outcome: ToolMessageOutcome;
+  /** Where the whole of a result is kept that was cut for the model; not sent. */
+  full?: FullResult | undefined;
+  /** Who let the call run or refused it; not sent. */
+  decision?: Decision | undefined;
+  /** A dry run told of the call with this text and did not make it; not sent. */
+  described?: boolean | undefined;
 };
+/** A person's word on a call. `at`: epoch ms. */
+export type Decision = { type: "approved" | "denied"; by: string; at: number };
+export const decisionSchema: z.ZodType<Decision> = z.looseObject({
+  type: z.enum(["approved", "denied"]),
+  by: z.string(),
+  at: z.number(),
+});
+/** `ref` names the kept text; `chars` (UTF-16 code units) and `bytes` (UTF-8) are its size. */
+export type FullResult = { ref: string; chars: number; bytes: number };
 export type ToolMessageOutcome = "ok" | "failed" | "denied" | "cancelled" | "unknown";
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
@@ -86,6 +101,9 @@ export const messageSchema: z.ZodType<Message> = z.discriminatedUnion("role", [
     name: z.string(),
     content: contentSchema,
     outcome: z.enum(["ok", "failed", "denied", "cancelled", "unknown"]),
+    full: z.looseObject({ ref: z.string(), chars: z.number(), bytes: z.number() }).optional(),
+    decision: decisionSchema.optional(),
+    described: z.boolean().optional(),
   }),
 ]) as unknown as z.ZodType<Message>;
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Limits, limitsSchema } from "./agent.ts";
 import { type InputMessage, inputSchema, type Message } from "./message.ts";
-import { minReader, noUsage, type Run, type RunTrace, schemaVersion } from "./run.ts";
+import { minReader, noUsage, type Run, type RunTrace, type SessionPlace, schemaVersion, sessionReader } from "./run.ts";
 
 const runIdPattern: RegExp = /^(?=.*[A-Za-z])[A-Za-z0-9._-]{1,128}$/;
 
@@ -17,6 +17,8 @@ export const startPayloadSchema: z.ZodType<StartPayload> = z.strictObject({
   session: runIdSchema.optional(),
   metadata: z.record(z.string(), z.json()).optional(),
   limits: limitsSchema.optional(),
+  dryRun: z.boolean().optional(),
+  by: z.string().min(1).max(1_000).optional(),
   traceparent: z
     .string()
     .regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, "must be a W3C traceparent")
@@ -28,6 +30,8 @@ export type StartPayload = {
   session?: string | undefined;
   metadata?: Record<string, unknown> | undefined;
   limits?: Limits | undefined;
+  dryRun?: boolean | undefined;
+  by?: string | undefined;
   traceparent?: string | undefined;
 };
 
@@ -50,14 +54,44 @@ export type NewRun = {
   session?: string | undefined;
   priority?: number | undefined;
   delayMs?: number | undefined;
+  dryRun?: boolean | undefined;
   trace: RunTrace;
   at: number;
   token: string;
 };
 
-/** The only way to make a run that will be worked on. Its messages and first event are committed with it. */
+/**
+ * The only way to make a run that will be worked on. Its messages and first event are committed with it; in a session
+ * its input waits in the head until it comes to its turn, and no message is committed.
+ */
 export function makeRun(input: NewRun): Run {
   const limits = input.limits ?? {};
+  const notBefore = input.delayMs ? input.at + input.delayMs : undefined;
+  const common = makeCommon(input, limits);
+  if (input.session !== undefined) {
+    return {
+      ...common,
+      minReader: sessionReader,
+      pendingInput: input.messages,
+      baseMessage: 0,
+      messageCount: 0,
+      place: makePlace(notBefore),
+    };
+  }
+  return {
+    ...common,
+    model: { attempt: 1, owedAt: 1, ...(notBefore === undefined ? {} : { notBefore }) },
+    messageCount: input.messages.length,
+    inputCount: input.messages.length,
+  };
+}
+
+function makePlace(notBefore: number | undefined): SessionPlace {
+  if (notBefore === undefined) return { state: "joined", round: 1, owedAt: 1 };
+  return { state: "delayed", round: 1, owedAt: 1, notBefore };
+}
+
+function makeCommon(input: NewRun, limits: Limits): Run {
   return {
     schemaVersion,
     minReader,
@@ -67,11 +101,10 @@ export function makeRun(input: NewRun): Run {
     token: input.token,
     status: "queued",
     turns: 0,
-    model: { attempt: 1, owedAt: 1, ...(input.delayMs ? { notBefore: input.at + input.delayMs } : {}) },
     calls: [],
     pendingInput: [],
     inputIds: [],
-    messageCount: input.messages.length,
+    messageCount: 0,
     eventSeq: 1,
     limits,
     usage: noUsage,
@@ -84,6 +117,7 @@ export function makeRun(input: NewRun): Run {
     metadata: input.metadata ?? {},
     session: input.session,
     priority: input.priority,
+    ...(input.dryRun ? { dryRun: true } : {}),
     trace: input.trace,
   };
 }

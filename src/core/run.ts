@@ -1,10 +1,12 @@
 import type { Effect, Limits } from "./agent.ts";
-import type { Extra, Message } from "./message.ts";
+import type { Decision, Extra, Message } from "./message.ts";
 import type { Summary } from "./window.ts";
 
 /** Version of the stored form written by this code, and the oldest reader that may touch what it writes. */
-export const schemaVersion = 1;
+export const schemaVersion = 2;
 export const minReader = 1;
+/** The oldest reader of a run in a session: an older one knows nothing of shared transcripts. */
+export const sessionReader = 2;
 
 export const runStatuses = [
   "queued",
@@ -89,6 +91,14 @@ export type ModelStep = {
   isolatedStarts?: number | undefined;
 };
 
+/**
+ * What a person is asked about a call, fixed when the call was planned.
+ * - `argumentsHash`: of the tool's name and its arguments as they will be run; a decision is bound to it;
+ * - `description`: what the call would do, in the tool's words;
+ * - `reason`: why it asks: the tool's own setting, or the policy rule that was in force.
+ */
+export type Question = { argumentsHash: string; description: string; reason: string };
+
 /** What is the same for an open call in any state. */
 export type CallBase = {
   callId: string;
@@ -103,6 +113,10 @@ export type CallBase = {
   onUnknown: "tell" | "ask";
   timeoutMs: number;
   queue?: string | undefined;
+  /** Set if a person may have to decide on it. */
+  question?: Question | undefined;
+  /** The last decision on it. */
+  decision?: Decision | undefined;
   attempt: number;
   owedAt: number;
   crashes?: number | undefined;
@@ -127,6 +141,22 @@ export type OpenCall = CallBase &
     | { state: "asking"; askedAt: number }
     | { state: "settled" }
   );
+
+/**
+ * Where a run is in its session.
+ * - `delayed`: it joins the line at `notBefore` (epoch ms);
+ * - `joined`: it is in the line and has not looked yet who is at its head;
+ * - `queued`: another run goes first and will tell it;
+ * - `active`: the session's transcript is its to append to;
+ * - `leaving`: it has ended and left, and the next in line is still to be told.
+ * `round`: the revision at which it joined; `owedAt`: the revision that made its look at the line owed.
+ */
+export type SessionPlace = {
+  state: "delayed" | "joined" | "queued" | "active" | "leaving";
+  round: number;
+  owedAt: number;
+  notBefore?: number | undefined;
+};
 
 /** Ids under which all spans of a run are found, decided once when the run is created. */
 export type RunTrace = {
@@ -160,7 +190,16 @@ export type Run = {
   pendingInput: Message[];
   /** Ids of the last inputs taken, so that a re-sent command is not taken twice. */
   inputIds: string[];
+  /** Length of the transcript; of a session's, as far as this run has come to know it. */
   messageCount: number;
+  /** Messages of the input that the run began with; undefined while they wait. See `goalOf`. */
+  inputCount?: number | undefined;
+  /** Where the run's part of its session's transcript begins. Only a run that shares one has it; others begin at 0. */
+  baseMessage?: number | undefined;
+  /** Its parts of the session's transcript before a retry that came after others had spoken. */
+  earlierParts?: [number, number][] | undefined;
+  /** Undefined outside sessions, and once the session has gone on to the next run. */
+  place?: SessionPlace | undefined;
   /** Sequence number of the last event in the feed. */
   eventSeq: number;
   limits: Limits;
@@ -175,6 +214,8 @@ export type Run = {
   /** How often an answer was asked for again because it did not fit the output, and how often it failed its verification. */
   reasks?: number | undefined;
   verifications?: number | undefined;
+  /** Turns before this transcript index are no repetition any more: the run was retried since. */
+  repeatsFrom?: number | undefined;
   /** Reads are executed, anything else is only described to the model. */
   dryRun?: boolean | undefined;
   usage: Usage;

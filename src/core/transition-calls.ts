@@ -1,7 +1,7 @@
 // What events do to the calls a run waits for. Split from transition.ts, whose invariants hold here too.
 
 import { baseOf, type Draft, endRun, joinIfSettled, log, replaceCall, settle } from "./change.ts";
-import type { PlannedCall, RunEvent, StepRef } from "./event.ts";
+import type { CallPlan, PlannedCall, RunEvent, StepRef } from "./event.ts";
 import type { CallBase, OpenCall, Run } from "./run.ts";
 
 type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
@@ -31,6 +31,7 @@ export function openCalls(draft: Draft, planned: PlannedCall[]): void {
       onUnknown: runs ? plan.onUnknown : "tell",
       timeoutMs: runs ? plan.timeoutMs : 0,
       ...(runs && plan.queue ? { queue: plan.queue } : {}),
+      ...(runs && plan.question ? { question: plan.question } : {}),
       attempt: 1,
       owedAt: run.revision,
     };
@@ -40,10 +41,36 @@ export function openCalls(draft: Draft, planned: PlannedCall[]): void {
   });
   planned.forEach(({ plan }, index) => {
     const call = run.calls[index] as OpenCall;
-    if (plan.type === "settle") settle(draft, call, { content: plan.content, outcome: plan.outcome ?? "failed" });
-    else if (plan.type === "ask") log(draft, { type: "approval_asked", ...named(call), why: "policy" });
+    if (plan.type === "ask") {
+      logAsked(draft, call, "policy");
+      return;
+    }
+    if (plan.policy) log(draft, { type: "policy_applied", ...named(call), policy: plan.policy });
+    if (plan.type === "settle") settlePlanned(draft, call, plan);
   });
   joinIfSettled(draft);
+}
+
+function settlePlanned(draft: Draft, call: OpenCall, plan: Extract<CallPlan, { type: "settle" }>): void {
+  if (plan.described) log(draft, { type: "tool_described", ...named(call) });
+  const { content, outcome = "failed" } = plan;
+  settle(draft, call, { content, outcome, ...(plan.described ? { described: true } : {}) });
+}
+
+function logAsked(draft: Draft, call: OpenCall, why: "policy" | "unknown_outcome"): void {
+  const { question } = call;
+  log(draft, {
+    type: "approval_asked",
+    ...named(call),
+    why,
+    ...hashOf(call),
+    ...(why === "policy" && question ? { reason: question.reason } : {}),
+    ...(call.state === "approval" && call.expiresAt !== undefined ? { expiresAt: call.expiresAt } : {}),
+  });
+}
+
+function hashOf({ question }: OpenCall): { argumentsHash?: string } {
+  return question ? { argumentsHash: question.argumentsHash } : {};
 }
 
 function named(call: OpenCall): { callId: string; tool: string } {
@@ -124,8 +151,9 @@ function makeReady(draft: Draft, call: OpenCall, notBefore?: number): void {
 function unknown(draft: Draft, call: OpenCall, message: string): void {
   if (call.onUnknown === "ask") {
     const { revision } = draft.run;
-    replaceCall(draft, { ...baseOf(call), owedAt: revision, state: "asking", askedAt: draft.meta.at });
-    log(draft, { type: "approval_asked", ...named(call), why: "unknown_outcome" });
+    const asking: OpenCall = { ...baseOf(call), owedAt: revision, state: "asking", askedAt: draft.meta.at };
+    replaceCall(draft, asking);
+    logAsked(draft, asking, "unknown_outcome");
     return;
   }
   settle(draft, call, { content: unknownText(call.tool, message), outcome: "unknown" });
@@ -142,24 +170,54 @@ function unknownText(tool: string, message: string): string {
 
 function decided(draft: Draft, event: EventOf<"approved" | "denied">): boolean {
   const call = draft.run.calls.find((other) => other.callId === event.callId);
-  if (call?.state !== "approval" && call?.state !== "asking") return false;
+  if (!call || !isDecidable(call, draft.meta.at)) return false;
+  const { by } = event;
+  const decision = { type: event.type, by, at: draft.meta.at };
   if (event.type === "approved") {
-    log(draft, { type: "approved", ...named(call), by: event.by });
-    makeReady(draft, call.state === "approval" ? { ...call, attempt: call.attempt - 1 } : call);
+    if (event.argumentsHash !== undefined && event.argumentsHash !== call.question?.argumentsHash) return false;
+    log(draft, { type: "approved", ...named(call), by, ...hashOf(call) });
+    makeReady(draft, { ...call, decision, attempt: call.state === "approval" ? call.attempt - 1 : call.attempt });
     return true;
   }
-  const { by, reason } = event;
-  log(draft, { type: "denied", ...named(call), by, reason });
+  const { reason } = event;
+  log(draft, { type: "denied", ...named(call), by, reason, ...hashOf(call) });
   const told =
     call.state === "approval"
-      ? { content: `Not executed: ${by} denied this call. Reason: ${reason}`, outcome: "denied" as const }
+      ? { content: deniedText(by, reason), outcome: "denied" as const }
       : {
           content: unknownText(call.tool, `${by} decided not to run it again: ${reason}`),
           outcome: "unknown" as const,
         };
-  settle(draft, call, told);
+  settle(draft, { ...call, decision }, told);
   joinIfSettled(draft);
   return true;
+}
+
+/** Whether a person may decide on the call at this time: an approval that expired is over, noticed or not. */
+export function isDecidable(call: OpenCall, at: number): boolean {
+  return call.state === "asking" || (call.state === "approval" && !isExpired(call, at));
+}
+
+function isExpired(call: Extract<OpenCall, { state: "approval" }>, at: number): boolean {
+  return call.expiresAt !== undefined && call.expiresAt <= at;
+}
+
+/** What the model reads of a call that a person refused. */
+function deniedText(by: string, reason: string): string {
+  const said = reason.trim() === "" ? "no reason given" : reason.trim();
+  const end = /[.!?\u2026]$/.test(said) ? "" : ".";
+  return (
+    `Denied by ${by}: ${said}${end} The call was not executed. Do not call it again with the same arguments; ` +
+    "go on without it, try something that the reason allows, or say in your answer what was not done."
+  );
+}
+
+/** What the model reads of a call that nobody decided on. */
+function expiredText({ askedAt, expiresAt = askedAt }: Extract<OpenCall, { state: "approval" }>): string {
+  return (
+    `Not executed: nobody approved this call within ${(expiresAt - askedAt) / 1_000} s, which counts as a denial. ` +
+    "Do not call it again with the same arguments; go on without it, or say in your answer what was not done."
+  );
 }
 
 /** Does whatever has fallen due by `meta.at`; false if nothing has. */
@@ -175,8 +233,9 @@ export function timeCame(draft: Draft): boolean {
     if (call.state === "lost" && call.timeoutAt <= meta.at) {
       unknown(draft, call, "its worker was lost");
       changed = true;
-    } else if (call.state === "approval" && call.expiresAt !== undefined && call.expiresAt <= meta.at) {
-      settle(draft, call, { content: "Not executed: nobody approved this call in time.", outcome: "denied" });
+    } else if (call.state === "approval" && isExpired(call, meta.at)) {
+      log(draft, { type: "approval_expired", ...named(call), ...hashOf(call) });
+      settle(draft, call, { content: expiredText(call), outcome: "denied" });
       joinIfSettled(draft);
       changed = true;
     }

@@ -4,7 +4,8 @@
 //     So applying any event twice equals applying it once (invariant 1).
 // T2. A change raises the revision by exactly one and carries the token it was given.
 // T3. Every call of the assistant gets one result, appended in call order before the next model step (invariant 3).
-// T4. An ended run changes only by late usage, and, if it failed, by being retried (invariant 9).
+// T4. An ended run changes only by late usage, by handing its session over, and, if it failed, by being retried
+//     (invariant 9).
 // T5. A started call that is not repeatable becomes ready again only by a person's word (invariant 4).
 
 import { append, type Change, type Draft, endRun, finish, log, makeDraft, oweModel } from "./change.ts";
@@ -13,6 +14,7 @@ import { deadlineAtBegin } from "./limits.ts";
 import { addUsage, isEnded, type Run } from "./run.ts";
 import { afterAnswer, checkAnswer } from "./transition-answers.ts";
 import * as calls from "./transition-calls.ts";
+import { joinSession, moveInSession } from "./transition-session.ts";
 import { befallStep, owedModel } from "./transition-steps.ts";
 import { shapeWindow, taskOf } from "./transition-window.ts";
 
@@ -33,12 +35,16 @@ export function transition(run: Run, event: RunEvent, meta: EventMeta): Change |
       ? usageReported(draft, event)
       : event.type === "retry_requested"
         ? retryRequested(draft, event)
-        : !isEnded(run) && apply(draft, event);
+        : event.type === "session_passed"
+          ? moveInSession(draft, event)
+          : !isEnded(run) && apply(draft, event);
   return applied ? finish(draft) : null;
 }
 
+type LiveEvent = Exclude<RunEvent, { type: "usage_reported" | "retry_requested" | "session_passed" }>;
+
 /** Applies an event to a live run; false if it does not apply. */
-function apply(draft: Draft, event: Exclude<RunEvent, { type: "usage_reported" | "retry_requested" }>): boolean {
+function apply(draft: Draft, event: LiveEvent): boolean {
   switch (event.type) {
     case "run_began":
       return runBegan(draft, event);
@@ -78,6 +84,10 @@ function apply(draft: Draft, event: Exclude<RunEvent, { type: "usage_reported" |
       return calls.timeCame(draft);
     case "input_received":
       return inputReceived(draft, event);
+    case "session_joined":
+    case "session_queued":
+    case "session_entered":
+      return moveInSession(draft, event);
     case "cancel_requested":
       endRun(draft, {
         status: "cancelled",
@@ -146,7 +156,8 @@ function inputReceived(draft: Draft, event: EventOf<"input_received">): boolean 
   if (run.inputIds.includes(event.inputId) || event.messages.length === 0) return false;
   run.inputIds = [...run.inputIds, event.inputId].slice(-inputIdsKept);
   run.pendingInput = [...run.pendingInput, ...event.messages];
-  log(draft, { type: "input_received", count: event.messages.length });
+  const { by } = event;
+  log(draft, { type: "input_received", count: event.messages.length, ...(by === undefined ? {} : { by }) });
   return true;
 }
 
@@ -159,11 +170,14 @@ function retryRequested(draft: Draft, event: EventOf<"retry_requested">): boolea
   run.endedAt = undefined;
   run.reasks = undefined;
   run.verifications = undefined;
+  run.repeatsFrom = run.messageCount;
   run.retryLimits = { ...run.retryLimits, ...event.limits };
   run.deadlineMs = event.limits?.deadlineMs ?? run.deadlineMs;
   run.deadlineAt = run.deadlineMs === undefined ? undefined : meta.at + run.deadlineMs;
   log(draft, { type: "run_retried", by: event.by });
-  oweModel(draft);
+  // Others of its session may have been told since that it is their turn.
+  if (run.baseMessage === undefined) oweModel(draft);
+  else joinSession(draft);
   return true;
 }
 

@@ -3,7 +3,6 @@ import type { Message, ToolCall } from "../core/message.ts";
 import { nextAttemptAt } from "../core/retry.ts";
 import type { OpenCall, Run } from "../core/run.ts";
 import type { AgentCode, StepOutcome, ToolOutcome } from "../ports.ts";
-import type { EngineDeps } from "./deps.ts";
 import { holdUnknown } from "./hold.ts";
 import {
   abortAtDeadline,
@@ -13,6 +12,7 @@ import {
   type RunStepDeps,
   type StepContext,
   spanTimes,
+  withFields,
 } from "./step.ts";
 
 /** A result may come this long after the tool's own timeout: its worker still has to commit it. */
@@ -130,21 +130,14 @@ async function execute(deps: RunStepDeps, agent: AgentCode, execution: Execution
           metadata: run.metadata,
           signal: context.active.signal,
           logger,
+          repeatable: open.repeatable,
+          ...(open.decision && open.question ? { approvedHash: open.question.argumentsHash } : {}),
           onProgress: (text) => logger.info({ progress: text }, "tool progress"),
         }),
     );
   } finally {
     stopTimer();
   }
-}
-
-function withFields(logger: EngineDeps["logger"], fields: Record<string, unknown>): EngineDeps["logger"] {
-  return {
-    debug: (more, message) => logger.debug({ ...fields, ...more }, message),
-    info: (more, message) => logger.info({ ...fields, ...more }, message),
-    warn: (more, message) => logger.warn({ ...fields, ...more }, message),
-    error: (more, message) => logger.error({ ...fields, ...more }, message),
-  };
 }
 
 function toEvent(deps: RunStepDeps, agent: AgentCode, execution: Execution, outcome: ToolOutcome): RunEvent {

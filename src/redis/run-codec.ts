@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
-import { contentSchema, type Message, messageSchema, type ToolMessage } from "../core/message.ts";
+import { contentSchema, decisionSchema, type Message, messageSchema, type ToolMessage } from "../core/message.ts";
 import { minReader, type OpenCall, type Run, runStatuses, schemaVersion, stopReasons } from "../core/run.ts";
 
 // A run's head is a hash: what the commit script compares in fields of its own, one field per open call so that a commit
@@ -46,11 +46,23 @@ const headSchema = z.object({
   pendingInput: z.array(messageSchema),
   inputIds: z.array(z.string()),
   messageCount: count,
+  inputCount: count.optional(),
+  baseMessage: count.optional(),
+  earlierParts: z.array(z.tuple([count, count])).optional(),
+  place: z
+    .looseObject({
+      state: z.enum(["delayed", "joined", "queued", "active", "leaving"]),
+      round: count,
+      owedAt: count,
+      notBefore: time.optional(),
+    })
+    .optional(),
   eventSeq: count,
   limits,
   retryLimits: limits.optional(),
   summary: z.looseObject({ id: count, text: z.string(), upTo: count }).optional(),
   windowBudget: count.optional(),
+  repeatsFrom: count.optional(),
   structured: z.boolean().optional(),
   reasks: count.optional(),
   verifications: count.optional(),
@@ -95,6 +107,8 @@ const callBase = {
   onUnknown: z.enum(["tell", "ask"]),
   timeoutMs: z.number(),
   queue: z.string().optional(),
+  question: z.looseObject({ argumentsHash: z.string(), description: z.string(), reason: z.string() }).optional(),
+  decision: decisionSchema.optional(),
 };
 const started = { ...callBase, startToken: z.string(), timeoutAt: time };
 const callSchema = z.discriminatedUnion("state", [

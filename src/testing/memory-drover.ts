@@ -1,9 +1,10 @@
 import { defaultPayloadLimitBytes } from "../core/defaults.ts";
+import type { Policy } from "../core/policy.ts";
 import type { Agent } from "../define-agent.ts";
-import { createRunApi, type Drover, type WorkerHandle } from "../drover.ts";
+import { createRunApi, type Drover, governAgents, type WorkerHandle } from "../drover.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { createIds } from "../ids.ts";
-import type { AgentRegistry, Logger, Telemetry } from "../ports.ts";
+import type { Logger, Telemetry } from "../ports.ts";
 import { createSilentLogger } from "../telemetry/logger.ts";
 import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
 import { type ManualClock, manualClock } from "./manual-clock.ts";
@@ -13,6 +14,8 @@ import { createMemoryStepQueue } from "./memory-step-queue.ts";
 
 export type MemoryDroverOptions = {
   agents: readonly Agent[];
+  /** As of `createDrover`. */
+  policy?: Policy | undefined;
   /** A manual clock moves only when told. Default: time jumps to the next due step when nothing else is left to do. */
   clock?: ManualClock | undefined;
   telemetry?: Telemetry | undefined;
@@ -22,7 +25,7 @@ export type MemoryDroverOptions = {
 /** Drover without Redis: the same API, engine and rules, for tests. `work()` takes steps until it is stopped. */
 export function createMemoryDrover(options: MemoryDroverOptions): Drover {
   const clock = options.clock ?? manualClock();
-  const agents: AgentRegistry = { get: (name) => options.agents.find((agent) => agent.name === name)?.code };
+  const agents = governAgents(options.agents, options.policy);
   const queue = createMemoryStepQueue({ clock });
   const wakers = new Set<() => void>();
   const ringing: typeof queue = {

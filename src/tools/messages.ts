@@ -64,6 +64,22 @@ export function threwMessage(tool: string, reason: string): string {
   );
 }
 
+/** Operators forbid the tool by policy. */
+export function forbiddenMessage(tool: string): string {
+  return (
+    `The tool "${tool}" may not be used here: a rule of the operators forbids it. Nothing was run. ` +
+    "Do not call it again; go on without it, or say in your answer what was not done."
+  );
+}
+
+/** What would be run is not what a person approved: the tool has changed since. */
+export function otherArgumentsMessage(tool: string): string {
+  return (
+    `"${tool}" was not run: its arguments are read otherwise now than when they were approved, since the tool was ` +
+    "changed in the meantime. Nothing happened. Call it again if it is still wanted; a person will be asked anew."
+  );
+}
+
 /** The tool took too long. */
 export function timeoutMessage(tool: string, timeoutMs: number): string {
   return (
