@@ -6,7 +6,9 @@ import { type Policy, parsePolicy } from "./core/policy.ts";
 import type { Agent } from "./define-agent.ts";
 import type { StartOptions } from "./engine/client.ts";
 import type { Engine } from "./engine/engine.ts";
-import { type RunHandle, type RunView, toView } from "./engine/run-handle.ts";
+import type { RunHandle } from "./engine/run-handle.ts";
+import { type RunView, toView } from "./engine/run-view.ts";
+import type { SessionHandle } from "./engine/session-handle.ts";
 import type { AgentRegistry, Logger, RunFilter, Telemetry } from "./ports.ts";
 import { createLogger } from "./telemetry/logger.ts";
 import { startTelemetry } from "./telemetry/sdk.ts";
@@ -39,6 +41,8 @@ export type Drover = {
   /** Starts a run: writes its record, then queues its first step. @throws DroverError "invalid" "too_large" "conflict" "queue_unavailable" */
   start(agent: Agent | string, input: string | InputMessage[], options?: StartOptions): Promise<RunHandle>;
   get(runId: string): RunHandle;
+  /** @throws DroverError "invalid" for an id that no session can have. */
+  session(id: string): SessionHandle;
   list(filter?: RunFilter): Promise<RunList>;
   /** Stops its workers and closes its connections. */
   close(): Promise<void>;
@@ -93,7 +97,7 @@ export function createDrover(options: DroverOptions): Drover {
 }
 
 /** What a producer does, over whichever engine. */
-export function createRunApi(engine: () => Engine): Pick<Drover, "start" | "get" | "list"> {
+export function createRunApi(engine: () => Engine): Pick<Drover, "start" | "get" | "session" | "list"> {
   return {
     async start(agent, input, start) {
       const { client, handle } = engine();
@@ -101,6 +105,7 @@ export function createRunApi(engine: () => Engine): Pick<Drover, "start" | "get"
       return handle(run.runId);
     },
     get: (runId) => engine().handle(runId),
+    session: (id) => engine().session(id),
     async list(filter = {}) {
       const { runs, cursor } = await engine().client.list(filter);
       return { runs: runs.map((run) => toView(run, undefined)), ...(cursor ? { cursor } : {}) };

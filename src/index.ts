@@ -1,9 +1,12 @@
 // The public surface, by name. A test pins it.
 export type { Effect, Limits, RetryPolicy } from "./core/agent.ts";
+export type { AuditEntry } from "./core/audit.ts";
+export type { DescribedCall } from "./core/described.ts";
 export { DroverError, type ErrorCode, PermanentError, RetryableError } from "./core/errors.ts";
 export type { FeedEntry } from "./core/event.ts";
 export type { RunFeedEvent } from "./core/feed.ts";
 export type { Content, ContentPart, InputMessage, Message, ToolCall } from "./core/message.ts";
+export type { Policy, PolicyRule } from "./core/policy.ts";
 export type { RunStatus, StopReason, Usage } from "./core/run.ts";
 export { type Agent, type AgentOptions, defineAgent } from "./define-agent.ts";
 export {
@@ -16,7 +19,9 @@ export {
 } from "./drover.ts";
 export type { StartOptions } from "./engine/client.ts";
 export type { FollowOptions } from "./engine/follow.ts";
-export type { OpenCallView, RunHandle, RunResult, RunView } from "./engine/run-handle.ts";
+export type { RunHandle, RunResult } from "./engine/run-handle.ts";
+export type { OpenCallView, RunView } from "./engine/run-view.ts";
+export type { SessionHandle } from "./engine/session-handle.ts";
 export { type OpenAIOptions, openai } from "./openai/openai.ts";
 export type { Logger, ModelSpec } from "./ports.ts";
 export { defineTool, type Tool, type ToolContext, type ToolOptions } from "./tools/define-tool.ts";

@@ -5,7 +5,10 @@ import { startPayloadSchema } from "../core/new-run.ts";
 const fields: Record<string, string> = {
   agent: "Name of the agent to run, as its workers know it.",
   input: "What the run is about: text, or messages that end with what is asked.",
-  session: "Id of a session: kept with the run and told to its tools. Formed like a run id.",
+  session: "Id of a session: its runs share a transcript and take turns, in order of start. Formed like a run id.",
+  whenBusy:
+    "While a run of the session is active: wait for its end (`queue`, the default), or enter it between its turns, if it " +
+    "is one of the same agent (`inject`). Needs `session`.",
   metadata: "Values of your own, kept with the run and shown to its tools; the model does not see them.",
   limits: "Bounds of this run. They tighten those of the agent, never widen them.",
   traceparent: "W3C trace context of the request that caused the run; the run's trace hangs under it.",

@@ -11,10 +11,11 @@ export const runIdSchema: z.ZodType<string> = z
   .regex(runIdPattern, "must be 1 to 128 letters, digits, '-', '_' or '.', with a letter among them");
 
 /** The public contract of the `runs` queue: the data of a job named `start`, whose job id is the run id. */
-export const startPayloadSchema: z.ZodType<StartPayload> = z.strictObject({
+const startFields = z.strictObject({
   agent: z.string().min(1).max(128),
   input: inputSchema,
   session: runIdSchema.optional(),
+  whenBusy: z.enum(["queue", "inject"]).optional(),
   metadata: z.record(z.string(), z.json()).optional(),
   limits: limitsSchema.optional(),
   dryRun: z.boolean().optional(),
@@ -23,11 +24,17 @@ export const startPayloadSchema: z.ZodType<StartPayload> = z.strictObject({
     .string()
     .regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, "must be a W3C traceparent")
     .optional(),
-}) as z.ZodType<StartPayload>;
+});
+export const startPayloadSchema: z.ZodType<StartPayload> = startFields.refine(
+  ({ session, whenBusy }) => whenBusy === undefined || session !== undefined,
+  { path: ["whenBusy"], message: "must come with a session" },
+) as z.ZodType<StartPayload>;
 export type StartPayload = {
   agent: string;
   input: string | InputMessage[];
   session?: string | undefined;
+  /** While a run of the session is active: wait in line (default), or enter that run between its turns. */
+  whenBusy?: "queue" | "inject" | undefined;
   metadata?: Record<string, unknown> | undefined;
   limits?: Limits | undefined;
   dryRun?: boolean | undefined;

@@ -1,5 +1,6 @@
 import type { StepRef } from "./event.ts";
 import { isEnded, type OpenCall, type Run } from "./run.ts";
+import { owesLook } from "./session.ts";
 
 /**
  * A step that a run needs, derived from its state alone (invariant 2).
@@ -8,22 +9,31 @@ import { isEnded, type OpenCall, type Run } from "./run.ts";
  */
 export type Step = StepRef & {
   runId: string;
-  kind: "model" | "tool" | "verify" | "wake";
+  kind: "model" | "tool" | "verify" | "session" | "wake";
   callId?: string | undefined;
   queue?: string | undefined;
   notBefore?: number | undefined;
   priority?: number | undefined;
 };
 
-/** Index of the model step and of the wake step among the steps that one revision makes owed; calls have their position. */
+/** Indexes among the steps that one revision makes owed; calls have their position. */
 export const modelIndex = 0;
 export const wakeIndex = 1_000_000;
+export const sessionIndex = 1_000_001;
 
-/** Which steps the run needs now, each perhaps not before a time. Empty if it only waits for a person, or has ended. */
+/**
+ * Which steps the run needs now, each perhaps not before a time. Empty if it only waits for a person or for others of its
+ * session, or has ended and, in a session, was seen to leave.
+ */
 export function owed(run: Run): Step[] {
-  if (isEnded(run)) return [];
   const base = { runId: run.runId, priority: run.priority };
   const steps: Step[] = [];
+  if (owesLook(run.place)) {
+    const { owedAt, notBefore } = run.place;
+    const due = beforeDeadline(run, notBefore);
+    steps.push({ ...base, kind: "session", owedAt, index: sessionIndex, notBefore: due });
+  }
+  if (isEnded(run)) return steps;
   if (run.model) {
     steps.push({
       ...base,
@@ -63,6 +73,7 @@ export function dueAt(run: Run): number | undefined {
   // A step sees to the deadline itself when it is taken; in a queue of its own that may be never.
   const stepOwed =
     run.model !== undefined ||
+    owesLook(run.place) ||
     run.calls.some((call) => (call.state === "ready" || call.state === "started") && call.queue === undefined);
   if (!stepOwed && run.deadlineAt !== undefined) times.push(run.deadlineAt);
   return times.length === 0 ? undefined : Math.min(...times);

@@ -1,4 +1,5 @@
 import type { Limits } from "../core/agent.ts";
+import { canonical } from "../core/canonical.ts";
 import type { Command } from "../core/command.ts";
 import { DroverError, toError, unknownRun } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
@@ -9,7 +10,9 @@ import { type Run } from "../core/run.ts";
 import type { Clock, Ids, Logger, RunFilter, RunPage, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
 import type { Advance } from "./advance.ts";
 import { checkCommand } from "./command.ts";
-import { canonical, hashText } from "./hash.ts";
+import { hashText } from "./hash.ts";
+import { inject } from "./inject.ts";
+import { lookAtLine } from "./session.ts";
 
 export type ClientDeps = {
   store: RunStore;
@@ -27,7 +30,13 @@ export type ClientDeps = {
 export type StartOptions = {
   /** Default: a new one. Starting the same id again gives the same run. */
   runId?: string | undefined;
+  /** Runs of one session share a transcript and take turns, in the order in which they were started. */
   session?: string | undefined;
+  /**
+   * While a run of the session is active: "queue" (default) waits for its end; "inject" gives it the input, to enter
+   * between its turns, if it is one of the same agent: then that run is the one returned, and the other options are moot.
+   */
+  whenBusy?: "queue" | "inject" | undefined;
   metadata?: Record<string, unknown> | undefined;
   limits?: Limits | undefined;
   /** Lower goes first; 1 to 2,097,152. Default: by age. */
@@ -59,16 +68,38 @@ export type Client = {
 export function createClient(deps: ClientDeps): Client {
   const { store, signals, clock, ids, telemetry, logger, advance } = deps;
 
+  async function startOrInject(runId: string, payload: StartPayload, options: StartOptions): Promise<Run> {
+    const { session, whenBusy } = payload;
+    if (session !== undefined && whenBusy === "inject") {
+      const taken = await inject({ store, command }, runId, hashInput(payload), { ...payload, session });
+      if (taken) return taken;
+    }
+    return create(deps, runId, payload, options);
+  }
+
+  async function command(runId: string, event: Command): Promise<{ run: Run; applied: boolean }> {
+    checkCommand(event, deps.payloadLimitBytes);
+    const { run, change } = await advance(runId, event, { sweepable: true });
+    if (!run) throw unknownRun(runId);
+    if (change) {
+      await signals.announce(runId).catch((error: unknown) => {
+        // It is committed: whoever works on the run finds out by its next commit.
+        logger.warn({ runId, error: toError(error).message }, "a change of a run could not be announced");
+      });
+    }
+    return { run, applied: change !== null };
+  }
+
   return {
     async start(agent, input, options = {}) {
       const { runId = ids.runId(), priority, delayMs, ...rest } = options;
       const payload = parsePayload({ agent, input, ...defined(rest) }, deps.payloadLimitBytes);
       const place = startPlaceSchema.safeParse({ runId, priority, delayMs });
       if (!place.success) throw invalid(place.error.issues);
-      return create(deps, place.data.runId, payload, place.data);
+      return startOrInject(place.data.runId, payload, place.data);
     },
 
-    accept: (runId, payload, priority) => create(deps, runId, payload, { priority }),
+    accept: (runId, payload, priority) => startOrInject(runId, payload, { priority }),
 
     async reject({ runId, agent, reason }) {
       const trace = telemetry.startTrace(runId);
@@ -87,18 +118,7 @@ export function createClient(deps: ClientDeps): Client {
 
     list: (filter) => store.list(filter),
 
-    async command(runId, event) {
-      checkCommand(event, deps.payloadLimitBytes);
-      const { run, change } = await advance(runId, event, { sweepable: true });
-      if (!run) throw unknownRun(runId);
-      if (change) {
-        await signals.announce(runId).catch((error: unknown) => {
-          // It is committed: whoever works on the run finds out by its next commit.
-          logger.warn({ runId, error: toError(error).message }, "a change of a run could not be announced");
-        });
-      }
-      return { run, applied: change !== null };
-    },
+    command,
   };
 }
 
@@ -109,7 +129,7 @@ async function create(
   payload: StartPayload,
   options: StartOptions = {},
 ): Promise<Run> {
-  const { store, queue, clock, ids, telemetry, logger } = deps;
+  const { store, clock, ids, telemetry, logger } = deps;
   const messages = toInputMessages(payload.input);
   const run = makeRun({
     ...payload,
@@ -127,9 +147,9 @@ async function create(
     seq: 1,
     at: run.createdAt,
     turn: 0,
-    messages: [0, messages.length],
+    messages: [0, run.messageCount],
   };
-  const result = await store.create(run, messages, [entry]);
+  const result = await store.create(run, run.messageCount === 0 ? [] : messages, [entry]);
   // A try whose reply was lost finds its own record.
   const existing = result.created || result.run.token === run.token ? undefined : result.run;
   if (existing && existing.inputHash !== run.inputHash) {
@@ -140,11 +160,18 @@ async function create(
   }
   if (!existing) telemetry.recordStart(run);
   // Repeated for a run that exists: whoever wrote it may have ended before queueing its step.
-  await queue.add(owed(existing ?? run)).catch((error: unknown) => {
+  return await begin(deps, existing ?? run).catch((error: unknown) => {
     // The record is written, so the run is started: a sweeper queues its step.
     logger.warn({ runId, error: toError(error).message }, "the first step could not be queued yet");
+    return existing ?? run;
   });
-  return existing ?? run;
+}
+
+/** Queues what a run owes. Its place in its session's line it finds at once, without a step. */
+async function begin(deps: ClientDeps, run: Run): Promise<Run> {
+  if (run.place?.state === "joined") return (await lookAtLine(deps, run, { sweepable: true })).run ?? run;
+  await deps.queue.add(owed(run));
+  return run;
 }
 
 function defined<T extends object>(value: T): Partial<T> {

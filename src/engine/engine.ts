@@ -20,6 +20,7 @@ import { hashText } from "./hash.ts";
 import { createRecall } from "./recall.ts";
 import { createRunHandle, type RunHandle } from "./run-handle.ts";
 import { createRunStep } from "./run-step.ts";
+import { createSessionHandle, type SessionHandle } from "./session-handle.ts";
 import { done, type Isolate } from "./step.ts";
 
 export type EngineOptions = {
@@ -43,6 +44,8 @@ export type StartRequest =
 export type Engine = {
   client: Client;
   handle(runId: string): RunHandle;
+  /** @throws DroverError "invalid" for an id that no session can have */
+  session(id: string): SessionHandle;
   runStep(delivery: Delivery): Promise<StepOutcome>;
   /** Takes a job of the `runs` queue: creates its run, or keeps a rejected record with the reason (invariant 7). */
   takeStart(start: StartRequest, priority?: number): Promise<StepOutcome>;
@@ -61,9 +64,11 @@ export function createEngine(options: EngineOptions): Engine {
   const client = createClient({ ...deps, advance });
   const active = createActiveSteps(deps);
   const stopForgetting = options.signals.onAnnounced(recall.forget);
+  const handle = (runId: string): RunHandle => createRunHandle({ ...deps, client }, runId);
   return {
     client,
-    handle: (runId) => createRunHandle({ ...deps, client }, runId),
+    handle,
+    session: (id) => createSessionHandle({ ...deps, client, handle }, id),
     runStep: createRunStep({ ...deps, advance, active, recall }),
     takeStart: (start, priority) => takeStart(client, options.logger, start, priority),
     runningSteps: active.count,

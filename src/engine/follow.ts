@@ -12,6 +12,7 @@ import {
 } from "../core/feed.ts";
 import { textOf } from "../core/message.ts";
 import { isEnded } from "../core/run.ts";
+import { transcriptOf } from "../core/session.ts";
 import type { LiveDelta, RunStore, Signals } from "../ports.ts";
 
 const pageSize = 200;
@@ -87,7 +88,7 @@ function createBell(signal: AbortSignal | undefined): Bell {
 type Reader = { read(): Promise<{ events: RunFeedEvent[]; ended: boolean }> };
 
 async function createReader(store: RunStore, runId: string, position: FeedPosition): Promise<Reader> {
-  let { state, ended } = await startState(store, runId, position);
+  let { state, ended, transcript } = await startState(store, runId, position);
   let live = "0";
   let held: LiveDelta[] = [];
 
@@ -116,7 +117,7 @@ async function createReader(store: RunStore, runId: string, position: FeedPositi
     const entries = await store.readFeed(runId, state.seq, pageSize);
     if (entries.length === 0) return { events: await drain(), ended };
     const events: RunFeedEvent[] = [];
-    for (const entry of await expand(store, runId, entries)) {
+    for (const entry of await expand(store, { runId, transcript }, entries)) {
       // Text was published before the commit of its answer.
       if (entry.type === "model_answered") events.push(...(await drain(entry.execution)));
       if (entry.type === "model_failed") events.push(...(await drain()));
@@ -138,36 +139,41 @@ async function hasEndedAt(store: RunStore, runId: string, seq: number): Promise<
   return run === null || (isEnded(run) && run.eventSeq <= seq);
 }
 
-type Start = { state: FeedState; ended: boolean };
+/** `transcript`: the name of the one that entries point into. */
+type Start = { state: FeedState; ended: boolean; transcript: string };
 
 async function startState(store: RunStore, runId: string, position: FeedPosition): Promise<Start> {
   const run = await store.load(runId);
   if (!run) throw unknownRun(runId);
   const [next] = await store.readFeed(runId, position.seq, 1);
-  if (!next) return { state: startFeed(position, run.turns), ended: isEnded(run) };
-  return { state: startFeed(position, next.type === "model_answered" ? next.turn - 1 : next.turn), ended: false };
+  const transcript = transcriptOf(run);
+  if (!next) return { state: startFeed(position, run.turns), ended: isEnded(run), transcript };
+  const turn = next.type === "model_answered" ? next.turn - 1 : next.turn;
+  return { state: startFeed(position, turn), ended: false, transcript };
 }
 
 /** Puts the content in that entries point at; the feed itself repeats none. */
-async function expand(store: RunStore, runId: string, entries: FeedEntry[]): Promise<ExpandedEntry[]> {
-  return Promise.all(entries.map((entry) => expandOne(store, runId, entry)));
+async function expand(store: RunStore, of: Source, entries: FeedEntry[]): Promise<ExpandedEntry[]> {
+  return Promise.all(entries.map((entry) => expandOne(store, of, entry)));
 }
 
-async function expandOne(store: RunStore, runId: string, entry: FeedEntry): Promise<ExpandedEntry> {
+type Source = { runId: string; transcript: string };
+
+async function expandOne(store: RunStore, { runId, transcript }: Source, entry: FeedEntry): Promise<ExpandedEntry> {
   switch (entry.type) {
     case "run_created":
     case "messages_appended":
-      return { ...entry, content: await store.readMessages(runId, ...entry.messages) };
+      return { ...entry, content: await store.readMessages(transcript, ...entry.messages) };
     case "model_answered": {
-      const [answer] = await store.readMessages(runId, entry.message, entry.message + 1);
+      const [answer] = await store.readMessages(transcript, entry.message, entry.message + 1);
       return { ...entry, answer };
     }
     case "tool_finished": {
-      const [settled] = await store.readMessages(runId, entry.message, entry.message + 1);
+      const [settled] = await store.readMessages(transcript, entry.message, entry.message + 1);
       if (settled) return { ...entry, answer: settled };
       // It waits for the other calls of its turn, or has just been moved.
       const early = (await store.readResults(runId))[entry.callId];
-      return { ...entry, answer: early ?? (await store.readMessages(runId, entry.message, entry.message + 1))[0] };
+      return { ...entry, answer: early ?? (await store.readMessages(transcript, entry.message, entry.message + 1))[0] };
     }
     default:
       return entry;

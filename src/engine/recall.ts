@@ -59,6 +59,8 @@ export function createRecall(store: RunStore, limit: number = defaultLimit): Rec
 function learn(known: KnownRuns, { previous, run, append, results }: Change): boolean {
   const own = known.get(run.runId);
   if (own?.run.token !== previous.token || isEnded(run)) return false;
+  // Others have appended to its session's transcript.
+  if (own.messages.length !== run.messageCount - append.length) return false;
   for (const result of results) own.results.set(result.callId, result);
   for (const item of append) {
     const message = item.type === "message" ? item.message : own.results.get(item.callId);

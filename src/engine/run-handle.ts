@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { Limits } from "../core/agent.ts";
+import { type AuditEntry, auditOf } from "../core/audit.ts";
 import type { Command } from "../core/command.ts";
+import { type DescribedCall, describedCalls } from "../core/described.ts";
 import { DroverError, unknownRun } from "../core/errors.ts";
 import type { RunFeedEvent } from "../core/feed.ts";
 import type { InputMessage, Message } from "../core/message.ts";
@@ -14,39 +16,13 @@ import {
   type StopReason,
   type Usage,
 } from "../core/run.ts";
+import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
 import type { RunStore, Signals } from "../ports.ts";
 import type { Client } from "./client.ts";
 import { toInput } from "./command.ts";
+import { type Decided, decideOn, readWholeFeed } from "./decide.ts";
 import { type FollowOptions, follow } from "./follow.ts";
-
-/** A call that the run waits for, as people see it. `asking`: its outcome is unknown and a person decides. */
-export type OpenCallView = {
-  callId: string;
-  tool: string;
-  state: Exclude<OpenCall["state"], "settled">;
-  attempt: number;
-  /** JSON text of its arguments. */
-  arguments: string;
-  /** Epoch ms of the next attempt, or of what time alone will do. */
-  notBefore?: number | undefined;
-};
-
-export type RunView = {
-  runId: string;
-  agent: string;
-  status: RunStatus;
-  stopReason?: StopReason | undefined;
-  error?: RunError | undefined;
-  /** Why a waiting run waits, in words. */
-  waitingFor?: string | undefined;
-  turns: number;
-  openCalls: OpenCallView[];
-  usage: Usage;
-  createdAt: number;
-  updatedAt: number;
-  endedAt?: number | undefined;
-  traceId: string;
-};
+import { type RunView, toView } from "./run-view.ts";
 
 export type RunResult = {
   runId: string;
@@ -57,6 +33,9 @@ export type RunResult = {
   error?: RunError | undefined;
   turns: number;
   usage: Usage;
+  /** Of a dry run: what it would have done. */
+  dryRun?: true | undefined;
+  described?: DescribedCall[] | undefined;
 };
 
 /** One run, from any process. */
@@ -71,16 +50,25 @@ export type RunHandle = {
   result(options?: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined }): Promise<RunResult>;
   /** The numbered feed, from any point, during and after the run: what was committed, and text as it arrives. */
   events(options?: FollowOptions): AsyncGenerator<RunFeedEvent>;
-  /** What was said and done so far, append-only. */
-  transcript(): Promise<Message[]>;
+  /**
+   * What was said and done so far, append-only: in a session the run's own part, or with `session` all there was up to
+   * the run's end.
+   */
+  transcript(options?: { session?: boolean | undefined }): Promise<Message[]>;
   /** Ends the run; work in flight is aborted. False if it had ended already. */
   cancel(options?: { by?: string; reason?: string }): Promise<boolean>;
-  /** Lets an open call be executed. @throws DroverError "not_allowed" if it waits for nobody */
-  approve(callId: string, options?: { by?: string }): Promise<void>;
-  /** Settles an open call without executing it; the model reads the reason. @throws DroverError "not_allowed" */
+  /** Who did what to the run, in order: derived from its feed, which nobody can change afterwards. */
+  audit(): Promise<AuditEntry[]>;
+  /**
+   * Lets an open call be executed. The same decision by the same person again is no error.
+   * @param options.argumentsHash what was decided on, as `status()` told it; a call of anything else is refused.
+   * @throws DroverError "not_allowed" if it waits for nobody: it says who decided what and when
+   */
+  approve(callId: string, options?: { by?: string; argumentsHash?: string | undefined }): Promise<void>;
+  /** Settles an open call without executing it; the model reads the reason. @throws as `approve` */
   deny(callId: string, options?: { by?: string; reason?: string }): Promise<void>;
   /** Adds input; it enters before the next model call, and gives an answered turn another one. @throws "not_allowed" */
-  send(message: string | InputMessage): Promise<void>;
+  send(message: string | InputMessage, options?: { by?: string }): Promise<void>;
   /** Goes on with a failed run from where it failed. @throws DroverError "not_allowed" unless it failed */
   retry(options?: { limits?: Limits; by?: string }): Promise<void>;
 };
@@ -90,38 +78,38 @@ export type HandleDeps = { client: Client; store: RunStore; signals: Signals };
 export function createRunHandle(deps: HandleDeps, runId: string): RunHandle {
   const { client, store } = deps;
 
-  async function decide(callId: string, event: Command, what: string): Promise<void> {
-    const { run, applied } = await client.command(runId, event);
-    if (applied) return;
-    const waiting = run.calls.filter((call) => call.state === "approval" || call.state === "asking");
-    const which = waiting.length > 0 ? `Waiting are: ${waiting.map((call) => call.callId).join(", ")}.` : "No call is.";
-    throw new DroverError(
-      "not_allowed",
-      `${callId} of run "${runId}" was not ${what}: it does not wait for a person. ${which}`,
-    );
-  }
+  const decide = (event: Decided): Promise<void> => decideOn(deps, runId, event);
 
   return {
     id: runId,
     status: async () => {
       const loaded = await store.loadWithLastMessage(runId);
       if (!loaded) throw unknownRun(runId);
-      return toView(loaded.run, loaded.last);
+      const { run } = loaded;
+      const view = toView(run, loaded.last);
+      return waitsForSession(run) ? { ...view, ...(await placeInLine(store, run)) } : view;
     },
     result: (options = {}) => waitForEnd(deps, runId, options),
     events: (options) => follow(deps, runId, options),
-    transcript: async () => {
+    transcript: async ({ session = false } = {}) => {
       const run = await client.load(runId);
-      return store.readMessages(runId, 0, run.messageCount);
+      const parts: [number, number][] = session ? [[0, run.messageCount]] : ownParts(run);
+      const name = transcriptOf(run);
+      return (await Promise.all(parts.map((part) => store.readMessages(name, ...part)))).flat();
     },
     cancel: async ({ by = "unknown", reason = "cancelled" } = {}) =>
       (await client.command(runId, { type: "cancel_requested", by, reason })).applied,
-    approve: (callId, { by = "unknown" } = {}) => decide(callId, { type: "approved", callId, by }, "approved"),
-    deny: (callId, { by = "unknown", reason = "denied" } = {}) =>
-      decide(callId, { type: "denied", callId, by, reason }, "denied"),
-    send: async (message) => {
-      const messages = toInput(message);
-      const { run, applied } = await client.command(runId, { type: "input_received", inputId: randomUUID(), messages });
+    audit: async () => {
+      await client.load(runId);
+      return auditOf(await readWholeFeed(store, runId));
+    },
+    approve: (callId, { by = "unknown", argumentsHash } = {}) =>
+      decide({ type: "approved", callId, by, ...(argumentsHash === undefined ? {} : { argumentsHash }) }),
+    deny: (callId, { by = "unknown", reason = "no reason given" } = {}) =>
+      decide({ type: "denied", callId, by, reason }),
+    send: async (message, { by = "unknown" } = {}) => {
+      const command: Command = { type: "input_received", inputId: randomUUID(), messages: toInput(message), by };
+      const { run, applied } = await client.command(runId, command);
       if (!applied) throw new DroverError("not_allowed", `Run "${runId}" is ${run.status} and takes no more input.`);
     },
     retry: async ({ limits, by = "unknown" } = {}) => {
@@ -133,53 +121,19 @@ export function createRunHandle(deps: HandleDeps, runId: string): RunHandle {
   };
 }
 
-async function lastMessage(store: RunStore, runId: string): Promise<Message | undefined> {
-  return (await store.loadWithLastMessage(runId))?.last;
+/** Where a run is in its session's line, and who is at its head. */
+async function placeInLine(store: RunStore, run: Run): Promise<Pick<RunView, "ahead" | "waitingFor">> {
+  const { session = "", place, runId } = run;
+  if (place?.state === "delayed") return { waitingFor: "the time to join its session" };
+  const { line } = await store.readSession(session, mostAhead);
+  const [head] = line;
+  const at = line.findIndex((entry) => entry.runId === runId);
+  const ahead = at === -1 ? line.length : at;
+  if (ahead === 0 || !head) return { ahead: 0 };
+  return { ahead, waitingFor: `run ${head.runId} of its session goes first` };
 }
 
-export function toView(run: Run, last: Message | undefined): RunView {
-  const { runId, agent, status, stopReason, error, turns, usage, createdAt, updatedAt, endedAt } = run;
-  const calls = last?.role === "assistant" ? (last.toolCalls ?? []) : [];
-  const openCalls = run.calls.flatMap((call): OpenCallView[] => {
-    if (call.state === "settled") return [];
-    const { callId, tool, state, attempt } = call;
-    const args = calls.find((other) => other.callId === callId)?.arguments ?? "";
-    return [{ callId, tool, state, attempt, arguments: args, notBefore: dueOf(call) }];
-  });
-  const traceId = run.trace.traceId;
-  const waitingFor = status === "waiting" ? describeWait(run) : undefined;
-  return {
-    runId,
-    agent,
-    status,
-    stopReason,
-    error,
-    waitingFor,
-    turns,
-    openCalls,
-    usage,
-    createdAt,
-    updatedAt,
-    endedAt,
-    traceId,
-  };
-}
-
-function dueOf(call: OpenCall): number | undefined {
-  if (call.state === "ready") return call.notBefore;
-  if (call.state === "approval") return call.expiresAt;
-  if (call.state === "lost") return call.timeoutAt;
-  return undefined;
-}
-
-function describeWait(run: Run): string {
-  const held =
-    run.model?.hold ?? run.calls.map((call) => (call.state === "ready" ? call.hold : undefined)).find(Boolean);
-  if (held) return held.detail;
-  if (run.calls.some((call) => call.state === "approval" || call.state === "asking")) return "a person's decision";
-  if (run.calls.some((call) => call.state === "lost")) return "the outcome of a call whose worker was lost";
-  return "its next attempt";
-}
+const mostAhead = 1_000;
 
 /** The final answer of a completed run; its last message, since nothing is appended after the end. */
 function outputOf(last: Message | undefined): string | undefined {
@@ -206,7 +160,7 @@ async function waitForEnd(
       const run = await client.load(runId).catch((error: unknown) => {
         if (status === undefined || !isOutage(error)) throw error;
       });
-      if (run && isEnded(run)) return toResult(run, await lastMessage(store, runId));
+      if (run && isEnded(run)) return toResult(store, run);
       status = run?.status ?? status;
       const leftMs = until - performance.now();
       if (leftMs <= 0 || signal?.aborted) {
@@ -237,9 +191,12 @@ async function atMost(ms: number, rung: Promise<void>, signal?: AbortSignal): Pr
   signal?.removeEventListener("abort", stop);
 }
 
-function toResult(run: Run, last: Message | undefined): RunResult {
+async function toResult(store: RunStore, run: Run): Promise<RunResult> {
   const { runId, stopReason, error, turns, usage } = run;
   const status = run.status as RunResult["status"];
+  const last = (await store.loadWithLastMessage(runId))?.last;
   const output = status === "completed" ? outputOf(last) : undefined;
-  return { runId, status, stopReason, output, error, turns, usage };
+  const result = { runId, status, stopReason, output, error, turns, usage };
+  if (!run.dryRun) return result;
+  return { ...result, dryRun: true, described: describedCalls(await store.readMessages(runId, 0, run.messageCount)) };
 }

@@ -1,12 +1,13 @@
 import { DroverError, toError } from "../core/errors.ts";
 import type { Message } from "../core/message.ts";
-import { isSameStep, modelIndex, owed, wakeIndex } from "../core/owed.ts";
+import { isSameStep, modelIndex, owed, sessionIndex, wakeIndex } from "../core/owed.ts";
 import { usedToolCallIds } from "../core/reply.ts";
 import { backoffMs } from "../core/retry.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import { type ActiveStep, StepAborted } from "./active-steps.ts";
 import { performModel } from "./model-step.ts";
+import { performSession } from "./session.ts";
 import { afterReport, again, done, endDelivery, handedBack, type RunStepDeps, type StepContext } from "./step.ts";
 import { performTool } from "./tool-step.ts";
 
@@ -60,6 +61,9 @@ async function runStep(deps: RunStepDeps, delivery: Delivery, active: ActiveStep
 function perform(deps: RunStepDeps, loaded: Loaded, context: StepContext): Promise<StepOutcome> {
   const { run } = loaded;
   const { step, delivery } = context;
+  if (step.kind === "session" && (isEnded(run) || !isPastDeadline(run, context.loadedAt))) {
+    return performSession(deps, run, context);
+  }
   if (step.kind === "wake" || isPastDeadline(run, context.loadedAt)) return timeCame(deps, run, context);
   if (deps.isolate && delivery.lostWorkers >= isolateAfter) return isolated(deps, run, context);
   if (loaded.messages) {
@@ -89,7 +93,8 @@ function recalled(deps: RunStepDeps, { step, deliveries, lostWorkers }: Delivery
 /** Reads no more than this kind of step needs, in one round trip. */
 function load({ store }: RunStepDeps, { step }: Delivery): Promise<Loaded | null> {
   if (step.index === modelIndex) return store.loadWithMessages(step.runId);
-  if (step.index === wakeIndex) return store.load(step.runId).then((run) => run && { run });
+  if (step.index === wakeIndex || step.index === sessionIndex)
+    return store.load(step.runId).then((run) => run && { run });
   return store.loadWithLastMessage(step.runId);
 }
 

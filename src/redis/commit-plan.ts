@@ -3,6 +3,7 @@ import type { FeedEntry } from "../core/event.ts";
 import type { ToolMessage } from "../core/message.ts";
 import { owed } from "../core/owed.ts";
 import { isEnded, type Run } from "../core/run.ts";
+import { lineEntryOf, transcriptOf } from "../core/session.ts";
 import { type Keys, listMember } from "./keys.ts";
 import { encodeFeedEntries, encodeHead, encodeMessage } from "./run-codec.ts";
 
@@ -25,11 +26,13 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
   const { previous, run, append, results, entries, fresh } = input;
   const own = keys.run(run.runId);
   const head = encodeHead(fresh ? null : previous, run);
-  const indexes = indexChanges(keys, previous, run);
+  const indexes = [...indexChanges(keys, previous, run), ...lineChanges(keys, previous, run)];
+  // A new run has its messages to itself: one that shares a transcript is made without any.
+  const messages = fresh ? own.messages : keys.transcript(transcriptOf(run));
   const indexKeys = [...new Set(indexes.map(([key]) => key))];
   const firstIndexKey = 7;
   return {
-    keys: [own.head, own.messages, own.results, own.feed, own.live, keys.owing, ...indexKeys],
+    keys: [own.head, messages, own.results, own.feed, own.live, keys.owing, ...indexKeys],
     args: [
       ...expected(input),
       run.runId,
@@ -55,9 +58,10 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
 }
 
 /** What the commit expects to find, and what it is known by. */
-function expected({ previous, run, fresh }: CommitInput): (string | number)[] {
+function expected({ previous, run, append, fresh }: CommitInput): (string | number)[] {
   const [revision, token] = previous ? [previous.revision, previous.token] : ["", ""];
-  const length = fresh || !previous ? 0 : previous.messageCount;
+  // Not what the run knew before: a session's transcript has grown since.
+  const length = run.messageCount - append.length;
   return [revision, token, run.token, length, fresh ? "fresh" : ""];
 }
 
@@ -74,7 +78,24 @@ function liveExpiry(previous: Run | null, run: Run): string {
   return was && !isEnded(run) ? "persist" : "";
 }
 
-type IndexChange = [key: string, action: "add" | "remove", member: string];
+type IndexChange = [key: string, action: "add" | "remove" | "push" | "drop", member: string];
+
+/** How the run moves in its session's line. */
+function lineChanges(keys: Keys, previous: Run | null, run: Run): IndexChange[] {
+  if (run.session === undefined || previous?.place === run.place) return [];
+  const { line } = keys.session(run.session);
+  const [before, after] = [previous && toLineMember(previous), toLineMember(run)];
+  if (before === after) return [];
+  return [
+    ...(before ? [[line, "drop", before] satisfies IndexChange] : []),
+    ...(after ? [[line, "push", after] satisfies IndexChange] : []),
+  ];
+}
+
+function toLineMember(run: Run): string | undefined {
+  const entry = lineEntryOf(run);
+  return entry && `${entry.round}:${entry.runId}`;
+}
 
 /** Which listing sets change. None does as long as the status stays. */
 function indexChanges(keys: Keys, previous: Run | null, run: Run): IndexChange[] {
@@ -96,5 +117,6 @@ function places(keys: Keys, run: Run): [string, string][] {
     [keys.listAll, member],
     [keys.listByStatus(run.status), member],
     [keys.listByAgent(run.agent), member],
+    ...(run.session === undefined ? [] : [[keys.listBySession(run.session), member] as [string, string]]),
   ];
 }

@@ -18,18 +18,32 @@ export type RunKeys = {
   ended: string;
 };
 
+/** Keys of one session. */
+export type SessionKeys = {
+  /** List: the transcript that its runs share, like a run's own. */
+  messages: string;
+  /** List: who is in line, `<round>:<run id>`; the first is active, or about to be. Changed by commits of its runs. */
+  line: string;
+  /** Hash: what became of inputs given to whichever run is active, by their ids: see `claimInputScript`. */
+  inputs: string;
+};
+
 /** Every name Drover's records have in Redis. All share the hash slot of the prefix. */
 export type Keys = {
   prefix: string;
   /** BullMQ's prefix. Nothing of ours lives under it. */
   queuePrefix: string;
   run(runId: string): RunKeys;
+  session(session: string): SessionKeys;
+  /** The list that holds a transcript, as `transcriptOf` names it. */
+  transcript(name: string): string;
   /** Sorted set of runs that owe something, scored by since when (epoch ms). */
   owing: string;
   /** Sorted sets for listing; all scores are 0 and members order by creation, see `listMember`. */
   listAll: string;
   listByStatus(status: string): string;
   listByAgent(agent: string): string;
+  listBySession(session: string): string;
   definition(hash: string): string;
   /** Held by the process that does what the name says; expires by itself. */
   lease(name: string): string;
@@ -43,25 +57,32 @@ export type Keys = {
  */
 export function createKeys(prefix: string = defaultPrefix): Keys {
   const ours = `${prefix}:r`;
+  const run = (runId: string): RunKeys => {
+    const base = `${ours}:run:${runId}`;
+    return {
+      head: base,
+      messages: `${base}:messages`,
+      results: `${base}:results`,
+      feed: `${base}:feed`,
+      live: `${base}:live`,
+      channel: `${base}:channel`,
+      ended: `${base}:ended`,
+    };
+  };
   return {
     prefix,
     queuePrefix: `${prefix}:q`,
-    run(runId) {
-      const base = `${ours}:run:${runId}`;
-      return {
-        head: base,
-        messages: `${base}:messages`,
-        results: `${base}:results`,
-        feed: `${base}:feed`,
-        live: `${base}:live`,
-        channel: `${base}:channel`,
-        ended: `${base}:ended`,
-      };
+    run,
+    session(session) {
+      const base = `${ours}:session:${session}`;
+      return { messages: `${base}:messages`, line: `${base}:line`, inputs: `${base}:inputs` };
     },
+    transcript: (name) => (name.includes(":") ? `${ours}:${name}:messages` : run(name).messages),
     owing: `${ours}:owing`,
     listAll: `${ours}:list`,
     listByStatus: (status) => `${ours}:list:status:${status}`,
     listByAgent: (agent) => `${ours}:list:agent:${agent}`,
+    listBySession: (session) => `${ours}:list:session:${session}`,
     definition: (hash) => `${ours}:definition:${hash}`,
     lease: (name) => `${ours}:lease:${name}`,
     control: `${ours}:control`,

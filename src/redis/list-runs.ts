@@ -41,17 +41,18 @@ export async function listRuns(context: ListContext, filter: RunFilter): Promise
   return { runs, cursor };
 }
 
-/** The set to walk along. With two conditions the smaller one: members are the same in all, and so are cursors. */
+/** The set to walk along: of several the smallest, since members are the same in all, and so are cursors. */
 async function chooseIndex({ connection, keys }: ListContext, filter: RunFilter): Promise<string> {
-  const { status, agent } = filter;
-  if (status === undefined && agent === undefined) return keys.listAll;
-  if (status === undefined) return keys.listByAgent(agent as string);
-  if (agent === undefined) return keys.listByStatus(status);
-  const [byStatus, byAgent] = [keys.listByStatus(status), keys.listByAgent(agent)];
-  const [statusSize, agentSize] = await connection.use((client) =>
-    Promise.all([client.zcard(byStatus), client.zcard(byAgent)]),
-  );
-  return statusSize <= agentSize ? byStatus : byAgent;
+  const { status, agent, session } = filter;
+  const sets = [
+    ...(status === undefined ? [] : [keys.listByStatus(status)]),
+    ...(agent === undefined ? [] : [keys.listByAgent(agent)]),
+    ...(session === undefined ? [] : [keys.listBySession(session)]),
+  ];
+  const [only = keys.listAll] = sets;
+  if (sets.length < 2) return only;
+  const sizes = await connection.use((client) => Promise.all(sets.map((key) => client.zcard(key))));
+  return sets[sizes.indexOf(Math.min(...sizes))] as string;
 }
 
 function readMembers(
@@ -88,6 +89,7 @@ async function loadHeads({ connection, keys, warn }: ListContext, members: strin
 function fits(run: Run, filter: RunFilter): boolean {
   return (
     (filter.status === undefined || run.status === filter.status) &&
-    (filter.agent === undefined || run.agent === filter.agent)
+    (filter.agent === undefined || run.agent === filter.agent) &&
+    (filter.session === undefined || run.session === filter.session)
   );
 }

@@ -1,11 +1,12 @@
 import type { Message } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
+import { transcriptOf } from "../core/session.ts";
 import type { RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
-import { type Entry, readHeadWithEntries } from "./read.ts";
+import { type Entry, readEntries, readHeadWithEntries } from "./read.ts";
 import { damaged } from "./run-codec.ts";
-import { type CachedTranscript, createTranscriptCache } from "./transcript-cache.ts";
+import { type CachedTranscript, createTranscriptCache, type TranscriptCache } from "./transcript-cache.ts";
 
 /**
  * Loads heads with their transcripts. Of a transcript that was read before only the tail is read, with one entry more:
@@ -31,14 +32,37 @@ export function createTranscriptLoader(
     const tail = cached && (await loadTail(runId, cached));
     const { run, entries } = tail ?? (await readHeadWithEntries(connection, keys, runId, [0, -1]));
     if (!run) return null;
+    if (run.baseMessage !== undefined) return { run, messages: await loadShared({ connection, keys, cache }, run) };
     const transcript = extend(tail?.cached, entries);
-    if (transcript.messages.length !== run.messageCount) {
-      const [stored, expected] = [transcript.messages.length, run.messageCount];
-      throw damaged(`run ${runId}`, `its transcript has ${stored} entries, not ${expected}`);
-    }
+    if (transcript.messages.length !== run.messageCount) throw tooShort(run, transcript);
     if (transcript.messages.length > 0) cache.set(runId, transcript);
     return { run, messages: [...transcript.messages] };
   };
+}
+
+/**
+ * The transcript of a session, as far as the run has come to know it. Others may have appended since the head was read;
+ * what a run knows is never taken back.
+ */
+async function loadShared(
+  { connection, keys, cache }: { connection: RedisConnection; keys: Keys; cache: TranscriptCache },
+  run: Run,
+): Promise<Message[]> {
+  if (run.messageCount === 0) return [];
+  const name = transcriptOf(run);
+  const cached = cache.get(name);
+  const from = cached ? cached.messages.length - 1 : 0;
+  let entries = await readEntries(connection, keys, name, [from, Math.max(run.messageCount - 1, from)]);
+  const holds = cached !== undefined && entries[0]?.token === cached.lastToken;
+  if (cached && !holds) entries = await readEntries(connection, keys, name, [0, run.messageCount - 1]);
+  const transcript = holds ? extend(cached, entries.slice(1)) : extend(undefined, entries);
+  if (transcript.messages.length < run.messageCount) throw tooShort(run, transcript);
+  cache.set(name, transcript);
+  return transcript.messages.slice(0, run.messageCount);
+}
+
+function tooShort(run: Run, { messages }: CachedTranscript): Error {
+  return damaged(`run ${run.runId}`, `its transcript has ${messages.length} entries, not ${run.messageCount}`);
 }
 
 type Loaded = { run: Run; cached?: CachedTranscript; entries: Entry[] };

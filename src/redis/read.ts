@@ -36,12 +36,23 @@ export async function readHeadWithEntries(
   });
   const run = decodeHead(runId, fields);
   if (!run) return { run, entries: [] };
+  return { run, entries: toEntries(rows, runId) };
+}
+
+/** A range of a transcript, named as by `transcriptOf`. */
+export async function readEntries(
+  connection: RedisConnection,
+  keys: Keys,
+  transcript: string,
+  range: [from: number, to: number],
+): Promise<Entry[]> {
+  const rows = await connection.use((client) => client.lrange(keys.transcript(transcript), ...range));
+  return toEntries(rows, transcript);
+}
+
+function toEntries(rows: string[], transcript: string): Entry[] {
   // A character is held in two bytes, once as text inside the message, and a little more.
-  const entries = rows.map((row) => ({
-    ...decodeEntry(row, `transcript of run ${runId}`),
-    bytes: 200 + 2 * row.length,
-  }));
-  return { run, entries };
+  return rows.map((row) => ({ ...decodeEntry(row, `transcript of ${transcript}`), bytes: 200 + 2 * row.length }));
 }
 
 /** One command's reply inside a transaction or a pipeline; its error is thrown. */

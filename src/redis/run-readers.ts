@@ -39,13 +39,13 @@ export type Readers = Pick<
 /** What is read and written beside heads and commits. */
 export function createReaders(connection: RedisConnection, keys: Keys): Readers {
   return {
-    async readMessages(runId, from, to) {
+    async readMessages(transcript, from, to) {
       const messages: Message[] = [];
-      const key = keys.run(runId).messages;
+      const key = keys.transcript(transcript);
       for (let start = Math.max(0, from); start < to; start += maxPage) {
         const stop = Math.min(to, start + maxPage) - 1;
         const page = await connection.use((client) => client.lrange(key, start, stop));
-        messages.push(...page.map((entry) => decodeEntry(entry, `transcript of run ${runId}`).message));
+        messages.push(...page.map((entry) => decodeEntry(entry, `transcript of ${transcript}`).message));
         if (page.length < stop - start + 1) break;
       }
       return messages;

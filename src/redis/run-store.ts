@@ -1,4 +1,5 @@
 import type { Run } from "../core/run.ts";
+import { transcriptOf } from "../core/session.ts";
 import type { CommitResult, Logger, RunStore } from "../ports.ts";
 import { type CommitInput, toCommitArguments } from "./commit-plan.ts";
 import { createDampedWarning, type RedisConnection } from "./connection.ts";
@@ -9,6 +10,7 @@ import { maxPage, readHead, readHeadWithEntries, runScript, toFields } from "./r
 import { damaged, decodeHead } from "./run-codec.ts";
 import { createReaders } from "./run-readers.ts";
 import { commitScript } from "./scripts.ts";
+import { createSessionStore } from "./sessions.ts";
 
 export type RedisRunStoreOptions = {
   connection: RedisConnection;
@@ -23,6 +25,7 @@ const defaultCacheBytes = 64 * 1024 * 1024;
 /** Runs in Redis. Contract and guarantees: `RunStore`. */
 export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
   const { connection, keys } = options;
+  const readers = createReaders(connection, keys);
   const listContext = { connection, keys, warn: createDampedWarning(options.logger) };
 
   async function tryCommit(input: CommitInput): Promise<CommitResult> {
@@ -52,12 +55,17 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
 
     async loadWithLastMessage(runId) {
       const { run, entries } = await readHeadWithEntries(connection, keys, runId, [-1, -1]);
-      return run ? { run, last: entries[0]?.message } : null;
+      if (!run) return null;
+      // The last message of a shared transcript may be another run's.
+      if (run.baseMessage === undefined) return { run, last: entries[0]?.message };
+      const [last] = await readers.readMessages(transcriptOf(run), run.messageCount - 1, run.messageCount);
+      return { run, last };
     },
 
     commit: (change) => tryCommit({ ...change, fresh: false }),
 
-    ...createReaders(connection, keys),
+    ...readers,
+    ...createSessionStore(connection, keys),
     list: (filter) => listRuns(listContext, filter),
 
     async tryLease(name, ms) {

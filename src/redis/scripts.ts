@@ -4,7 +4,7 @@
 /**
  * The one commit: creates a run, or replaces its head if revision and token are the expected ones.
  *
- * KEYS: 1 head, 2 messages, 3 results, 4 feed, 5 live, 6 owing, 7 and up: listing sets.
+ * KEYS: 1 head, 2 messages, 3 results, 4 feed, 5 live, 6 owing, 7 and up: listing sets and a session's line.
  *
  * ARGV: 1 expected revision ("" if the run must not exist), 2 expected token, 3 the commit's own token,
  * 4 transcript length before the commit, 5 "fresh" to drop what the run held before, 6 the run id, 7 its score in
@@ -12,7 +12,7 @@
  * to publish on when the run ends, 11 sequence number of the last feed entry ("" for none), 12 JSON list of the feed
  * entries; 13 to 16: how many index changes,
  * appended messages, early results and removed fields follow. Then these, flat: index changes (number of the key, "add"
- * or "remove", member), appended messages ("message" and entry, or "result" and call id), early results (call id,
+ * or "remove" for a set, "push" or "drop" for a list, member), appended messages ("message" and entry, or "result" and call id), early results (call id,
  * JSON), fields removed from the head (name), and to the end fields set in the head (name, value).
  *
  * Returns {1}: committed. {2}: this very commit had been made before. {0, field, value, ...}: the head as it is, with
@@ -61,7 +61,11 @@ if ARGV[11] ~= '' then
 end
 for i = indexAt, appendAt - 3, 3 do
   local key = KEYS[tonumber(ARGV[i])]
-  if ARGV[i + 1] == 'add' then redis.call('ZADD', key, 0, ARGV[i + 2]) else redis.call('ZREM', key, ARGV[i + 2]) end
+  local action, member = ARGV[i + 1], ARGV[i + 2]
+  if action == 'add' then redis.call('ZADD', key, 0, member)
+  elseif action == 'remove' then redis.call('ZREM', key, member)
+  elseif action == 'push' then redis.call('RPUSH', key, member)
+  else redis.call('LREM', key, 0, member) end
 end
 if ARGV[7] == '' then redis.call('ZREM', KEYS[6], ARGV[6]) else redis.call('ZADD', KEYS[6], ARGV[7], ARGV[6]) end
 for i = resultAt, removeAt - 2, 2 do redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
@@ -90,4 +94,22 @@ redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'd', ARGV[1])
 local left = redis.call('PTTL', KEYS[1])
 if left < 0 or left > tonumber(ARGV[4]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
 redis.call('PUBLISH', ARGV[5], 'live')
+`;
+
+/**
+ * Decides once and for all which run an input goes into: the one that is active in the session, else a run of its own.
+ * A decision stands until the run refuses the input; then it gets a run of its own.
+ *
+ * KEYS: 1 inputs, 2 line, 3 head of the run that has the input's id. ARGV: 1 the input's id, 2 its hash, 3 the run that
+ * refused it ("" for none). Returns {decision}: `<state> <run id> <hash>`, state "open" or "taken".
+ */
+export const claimInputScript = `
+local held = redis.call('HGET', KEYS[1], ARGV[1])
+if held and string.find(held, 'open ' .. ARGV[3] .. ' ', 1, true) ~= 1 then return {held} end
+local target = ARGV[1]
+local head = not held and redis.call('EXISTS', KEYS[3]) == 0 and redis.call('LINDEX', KEYS[2], 0)
+if head then target = string.match(head, ':(.*)$') end
+local decision = 'open ' .. target .. ' ' .. (held and string.match(held, '[^ ]*$') or ARGV[2])
+redis.call('HSET', KEYS[1], ARGV[1], decision)
+return {decision}
 `;

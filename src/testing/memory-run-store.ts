@@ -6,6 +6,7 @@ import type { Message, ToolMessage } from "../core/message.ts";
 import { owed } from "../core/owed.ts";
 import { isEnded, minReader, type Run, schemaVersion } from "../core/run.ts";
 import type { Clock, CommitResult, LiveDelta, RunFilter, RunPage, RunStore } from "../ports.ts";
+import { copy, createMemorySessions, type MemorySessions } from "./memory-sessions.ts";
 import type { MemorySignals } from "./memory-signals.ts";
 
 export type MemoryRunStoreOptions = {
@@ -17,7 +18,6 @@ export type MemoryRunStoreOptions = {
 
 type Stored = {
   run: Run;
-  messages: Message[];
   results: Map<string, ToolMessage>;
   feed: FeedEntry[];
   live: LiveDelta[];
@@ -28,6 +28,7 @@ const liveAfterEndMs = 600_000;
 /** Runs in the memory of this process, with the guarantees of `RunStore`. What goes in or out is copied. */
 export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunStore {
   const records = new Map<string, Stored>();
+  const sessions = createMemorySessions(records);
   const leases = new Map<string, number>();
   const definitions = new Map<string, AgentDefinition>();
 
@@ -43,28 +44,31 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
       const held = records.get(run.runId)?.run;
       if (held?.token === run.token) return { created: true };
       if (held && held.status !== "rejected") return { created: false, run: copyRun(held) };
-      const content = { messages: copy(messages), feed: copy(entries), results: new Map(), live: [] };
+      const content = { feed: copy(entries), results: new Map(), live: [] };
       records.set(run.runId, { run: copy(run), ...content });
+      sessions.transcripts.set(run.runId, copy(messages));
+      sessions.move(null, run);
       options.signals?.notifyRun(run.runId, isEnded(run));
       return { created: true };
     },
     load: async (runId) => load(runId),
     async loadWithMessages(runId) {
       const run = load(runId);
-      return run && { run, messages: copy(need(runId)?.messages ?? []) };
+      return run && { run, messages: sessions.messagesOf(run) };
     },
     async loadWithLastMessage(runId) {
       const run = load(runId);
-      return run && { run, last: copy(need(runId)?.messages.at(-1)) };
+      return run && { run, last: sessions.messagesOf(run).at(-1) };
     },
     async commit(change) {
       const stored = records.get(change.run.runId);
       if (!stored) return { committed: false, run: null };
-      const result = commitTo(stored, change);
+      const result = commitTo(stored, change, sessions);
       if (result.committed) options.signals?.notifyRun(change.run.runId, isEnded(change.run));
       return result;
     },
     ...createReaders(records, options.clock),
+    ...sessions.readers,
     async publishLive(runId, deltas) {
       need(runId)?.live.push(...copy(deltas));
       options.signals?.notifyRun(runId);
@@ -87,7 +91,7 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
   };
 }
 
-function commitTo(stored: Stored, change: Change): CommitResult {
+function commitTo(stored: Stored, change: Change, sessions: MemorySessions): CommitResult {
   const { previous, run } = change;
   if (stored.run.token === run.token) return { committed: true };
   if (stored.run.revision !== previous.revision || stored.run.token !== previous.token) {
@@ -100,19 +104,18 @@ function commitTo(stored: Stored, change: Change): CommitResult {
   });
   for (const result of change.results) stored.results.set(result.callId, copy(result));
   for (const item of change.append) if (item.type === "result") stored.results.delete(item.callId);
-  stored.messages.push(...copy(appended));
+  sessions.append(change, copy(appended));
+  sessions.move(previous, run);
   stored.feed.push(...copy(change.entries));
   stored.run = copy(run);
   return { committed: true };
 }
 
-type Readers = Pick<RunStore, "readMessages" | "readResults" | "readFeed" | "readLive">;
+type Readers = Pick<RunStore, "readResults" | "readFeed" | "readLive">;
 
 function createReaders(records: Map<string, Stored>, clock: Clock | undefined): Readers {
   const need = (runId: string): Stored | undefined => records.get(runId);
   return {
-    readMessages: async (runId, from, to) =>
-      copy(need(runId)?.messages.slice(Math.max(0, from), Math.max(0, to)) ?? []),
     readResults: async (runId) => copy(Object.fromEntries(need(runId)?.results ?? [])),
     async readFeed(runId, after, limit) {
       const feed = need(runId)?.feed.filter((entry) => entry.seq > after) ?? [];
@@ -146,11 +149,6 @@ function owing(all: Run[], before: number): string[] {
 
 const maxPage = 1_000;
 
-/** By value, and undefined fields left out, as storing does. */
-function copy<T>(value: T): T {
-  return value === undefined ? value : JSON.parse(JSON.stringify(value));
-}
-
 function copyRun(run: Run): Run {
   if (run.minReader <= schemaVersion) return copy(run);
   throw new DroverError(
@@ -161,7 +159,7 @@ function copyRun(run: Run): Run {
 
 function owingSince(run: Run): number | undefined {
   const steps = owed(run);
-  if (isEnded(run) || steps.length === 0) return undefined;
+  if (steps.length === 0) return undefined;
   return Math.max(run.updatedAt, Math.min(...steps.map((step) => step.notBefore ?? 0)));
 }
 
@@ -172,13 +170,14 @@ const placeOf = (run: Run): string => `${String(run.createdAt).padStart(15, "0")
 
 function list(all: Run[], filter: RunFilter): RunPage {
   const limit = Math.min(filter.limit ?? 50, maxPage);
-  const { status, agent, cursor } = filter;
+  const { status, agent, session, cursor } = filter;
   if (!Number.isInteger(limit) || limit < 1) throw new DroverError("invalid", "A page's limit must be from 1 to 1000.");
   if (cursor !== undefined && !/^\d{15}:/.test(cursor)) {
     throw new DroverError("invalid", "This cursor is none of ours. Pass one from the previous page, or none.");
   }
   const fitting = all
     .filter((run) => (status === undefined || run.status === status) && (agent === undefined || run.agent === agent))
+    .filter((run) => session === undefined || run.session === session)
     .filter((run) => cursor === undefined || placeOf(run) < cursor)
     .sort((a, b) => compare(placeOf(b), placeOf(a)));
   const runs = fitting.slice(0, limit).map(copy);

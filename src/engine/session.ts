@@ -1,0 +1,70 @@
+// How runs of one session come to their turns: see src/core/session.ts for what holds.
+import type { Message } from "../core/message.ts";
+import { owed } from "../core/owed.ts";
+import type { Run } from "../core/run.ts";
+import { type LineEntry, transcriptOf, waitsForSession } from "../core/session.ts";
+import type { StepOutcome } from "../ports.ts";
+import type { AdvanceOptions, AdvanceResult } from "./advance.ts";
+import type { EngineDeps } from "./deps.ts";
+import { afterReport, type RunStepDeps, type StepContext } from "./step.ts";
+
+type Deps = Pick<EngineDeps, "store" | "queue" | "advance">;
+
+/** Joins the line when its time has come, or looks who is at its head: after joining, and after leaving. */
+export async function performSession(deps: RunStepDeps, run: Run, context: StepContext): Promise<StepOutcome> {
+  const { runId, place } = run;
+  if (place?.state === "delayed") {
+    const event = { type: "session_joined" as const, round: place.round };
+    return afterReport(deps, await deps.advance(runId, event, { head: run, pipeline: true }), context);
+  }
+  return afterReport(deps, await lookAtLine(deps, run, {}), context);
+}
+
+/**
+ * Tells the run at the head of the line that its turn has come, whoever it is; then notes what that means for `run`: it
+ * waits behind another, or it has handed over. Done twice it changes nothing.
+ *
+ * @returns what became of `run`.
+ */
+export async function lookAtLine(deps: Deps, run: Run, options: AdvanceOptions): Promise<AdvanceResult> {
+  const { store, advance } = deps;
+  const { runId, place, session } = run;
+  if (!place || session === undefined) return { run, change: null };
+  const { line, messageCount } = await store.readSession(session, 1);
+  const [head] = line;
+  if (head) {
+    const told = await tell(deps, head, { messageCount, seen: run, options });
+    if (head.runId === runId) return told;
+  }
+  const own = { ...options, head: run };
+  if (place.state === "leaving") return advance(runId, { type: "session_passed", round: place.round }, own);
+  // Not in line although it should be: it has ended since it was read.
+  if (!head) return { run: await store.load(runId), change: null };
+  return advance(runId, { type: "session_queued", round: place.round, behind: head.runId }, own);
+}
+
+type Telling = { messageCount: number; seen: Run; options: AdvanceOptions };
+
+/** Nobody appends to the transcript until the head of the line was told, so its length is that of the same look. */
+async function tell(
+  { store, queue, advance }: Deps,
+  { runId, round }: LineEntry,
+  { messageCount, seen, options }: Telling,
+): Promise<AdvanceResult> {
+  const head = seen.runId === runId ? seen : await store.load(runId);
+  let result: AdvanceResult = { run: head, change: null };
+  if (head?.place?.round === round && waitsForSession(head)) {
+    const inputAgain = await readInputAgain(store, head, messageCount);
+    result = await advance(runId, { type: "session_entered", round, messageCount, inputAgain }, { ...options, head });
+  }
+  // It was told before: whoever did may have ended before queueing its step.
+  if (!result.change && result.run && !options.sweepable) await queue.add(owed(result.run));
+  return result;
+}
+
+/** The input of a run that is retried after others have spoken; nobody else needs it said again. */
+async function readInputAgain(store: Deps["store"], run: Run, messageCount: number): Promise<Message[]> {
+  const { baseMessage = 0, inputCount = 0 } = run;
+  if (inputCount === 0 || run.messageCount === messageCount) return [];
+  return store.readMessages(transcriptOf(run), baseMessage, baseMessage + inputCount);
+}
