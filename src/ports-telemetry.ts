@@ -34,6 +34,7 @@ export type StepSpan = {
       description?: string | undefined;
       result?: Content | undefined;
     }
+  | { kind: "verify"; feedback?: string | undefined }
 );
 
 /** Traces: one per run, over any number of processes. A no-op when telemetry is off. */
@@ -45,7 +46,7 @@ export interface Telemetry {
   /** Runs `fn` with the step's span as the active context, so that spans of user code hang under it. */
   withStep<T>(
     run: Run,
-    step: { kind: "model" | "tool"; turn: number; attempt: number; callId?: string; owedAt: number },
+    step: { kind: "model" | "tool" | "verify"; turn: number; attempt: number; callId?: string; owedAt: number },
     fn: () => Promise<T>,
   ): Promise<T>;
   recordStep(span: StepSpan): void;

@@ -1,177 +1,157 @@
-import type { Manifest, PlannedCall, RunEvent } from "../core/event.ts";
-import { deadlineAtBegin, effectiveLimits, reachedLimit } from "../core/limits.ts";
+import type { RunEvent } from "../core/event.ts";
+import { effectiveLimits, reachedLimit } from "../core/limits.ts";
 import type { Message } from "../core/message.ts";
-import { interpretReply } from "../core/reply.ts";
+import { findRepetition, type Repetition, repetitionMessage, repetitionNudge } from "../core/repeats.ts";
 import { nextAttemptAt } from "../core/retry.ts";
-import { noUsage, type Run, type Usage } from "../core/run.ts";
-import type { AgentCode, ModelFailure, ModelOutcome, StepOutcome } from "../ports.ts";
+import { noUsage, type Run } from "../core/run.ts";
+import type { AgentCode, ModelFailure, StepOutcome } from "../ports.ts";
+import { toAnswer } from "./answer.ts";
+import { chooseWindow, shrink, type Window } from "./choose-window.ts";
 import { holdUnknown } from "./hold.ts";
-import { createLiveText } from "./live-text.ts";
-import { abortAtDeadline, afterAbort, afterReport, type RunStepDeps, type StepContext, spanTimes } from "./step.ts";
+import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
+import { afterAbort, afterReport, type RunStepDeps, type StepContext } from "./step.ts";
+import { performSummary } from "./summary-step.ts";
+import { performVerify } from "./verify-step.ts";
 
 /** A transcript and the provider's ids of its calls. */
-type Transcript = { messages: Message[]; usedIds: ReadonlySet<string> };
+export type Transcript = { messages: Message[]; usedIds: ReadonlySet<string> };
 
-/** One model call and what it makes of the run: an answer, another attempt, or the end. */
+/** What a step between turns works on. */
+export type TurnStep = { run: Run; agent: AgentCode; transcript: Transcript; context: StepContext };
+
+/** The step between turns: the next answer, a summary that must come first, or the check of the last answer. */
 export async function performModel(
   deps: RunStepDeps,
   run: Run,
   transcript: Transcript,
   context: StepContext,
 ): Promise<StepOutcome> {
-  const { step } = context;
-  const { messages } = transcript;
   const agent = deps.agents.get(run.agent);
   if (!agent) return holdUnknown(deps, run, context);
+  const turn: TurnStep = { run, agent, transcript, context };
+  if (run.model?.task === "verify") return performVerify(deps, turn);
+  const limit = reachedLimit(run, effectiveLimits(agent.limits, run), deps.clock.now());
+  if (limit) return report(deps, turn, { type: "limit_reached", step: context.step, ...limit });
+  if (run.model?.task === "summary") return performSummary(deps, turn);
+  return performAnswer(deps, turn);
+}
+
+/** Reports an event that needs no call. */
+async function report(deps: RunStepDeps, { run, context }: TurnStep, event: RunEvent): Promise<StepOutcome> {
+  return afterReport(deps, await deps.advance(run.runId, event, { head: run, pipeline: true }), context);
+}
+
+/** One model call and what it makes of the run: an answer, another attempt, or the end. */
+async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOutcome> {
+  const { run, agent, transcript, context } = turn;
+  const { step } = context;
   const limits = effectiveLimits(agent.limits, run);
-  const limit = reachedLimit(run, limits, deps.clock.now());
-  if (limit) {
-    const event: RunEvent = { type: "limit_reached", step, ...limit };
-    return afterReport(deps, await deps.advance(run.runId, event, { head: run, pipeline: true }), context);
+  const repeats = limits.repeats ?? 2;
+  const repetition = repetitionOf(turn, repeats);
+  if (repetition && repetition.rounds > repeats) {
+    const message = repetitionMessage(repetition);
+    return report(deps, turn, { type: "limit_reached", step, reason: "repeated_calls", message });
+  }
+  const nudge = repetition ? repetitionNudge(repetition) : undefined;
+  const chosen = await chooseWindow({ run, agent, messages: transcript.messages, nudge });
+  if (chosen.type === "summarise") {
+    await begin(deps, turn, limits.deadlineMs);
+    return report(deps, turn, { type: "summary_wanted", step, upTo: chosen.upTo });
+  }
+  if (chosen.type === "too_small") {
+    return report(deps, turn, failedFor(turn, "", tooSmall(chosen.smallestTokens), null));
   }
   if (run.agentHash !== agent.hash) await deps.store.putDefinition(agent.hash, agent.definition);
-  const began = begin(deps, run, agent, limits.deadlineMs);
+  const began = begin(deps, turn, limits.deadlineMs);
   began.catch(() => {}); // Awaited below, unless the call itself throws first.
-  // Executions of a step order by when they began: a reader of live text tells a frozen worker's from its heir's.
-  const execution = `${Math.floor(deps.clock.now()).toString(36).padStart(9, "0")}${deps.ids.token()}`;
-  const calledAt = deps.clock.now();
-  // A run that has not begun yet gets its deadline from the commit above, which may still be on its way.
-  const deadline = run.startedAt === undefined ? deadlineAtBegin(run, limits.deadlineMs) : run;
-  const stopTimer = abortAtDeadline(deps, deadline, context.active);
-  const outcome = await callModel(deps, run, agent, { transcript, context, execution }).finally(stopTimer);
-  const answeredAt = deps.clock.now();
+  const { instructions, tools, request, output } = agent.definition;
+  const asked = { instructions, messages: chosen.messages, tools, request, output };
+  const options = { model: agent.model, asked, live: true, deadlineMs: limits.deadlineMs };
+  const call = await callModel(deps, run, context, options);
   await began;
-  const aborted = context.active.aborted();
-  if (outcome.type === "failure" && outcome.failure.class === "aborted" && aborted) {
-    // Tokens already spent are counted, whoever goes on with the run.
-    await reportUsage(deps, run.runId, execution, outcome.usage);
+  if (wasAborted(call, context)) {
+    await reportUsage(deps, run.runId, call);
     return afterAbort(deps, run, context);
   }
-  const event = toEvent(deps, run, agent, { transcript, context, execution, outcome });
+  const event = await toEvent(deps, turn, call, chosen);
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
-  if (!result.change) await reportUsage(deps, run.runId, execution, outcome.usage);
+  if (!result.change) await reportUsage(deps, run.runId, call);
   else {
-    deps.telemetry.recordStep({
-      kind: "model",
-      owedAt: step.owedAt,
-      run: result.change.run,
-      turn: run.turns + 1,
-      attempt: run.model?.attempt ?? 1,
-      execution,
-      definition: agent.definition,
-      server: agent.server,
-      outcome,
-      request: { messages, instructions: agent.definition.instructions },
-      ...(event.type === "model_failed" ? { errorType: event.error.code } : {}),
-      ...spanTimes(context, { calledAt, answeredAt, endedAt: deps.clock.now() }),
-    });
+    const errorType = "error" in event ? event.error.code : undefined;
+    recordModel(deps, { run: result.change.run, before: run, agent }, call, context, errorType);
   }
   return afterReport(deps, result, context);
 }
 
+function repetitionOf({ run, agent, transcript }: TurnStep, repeats: number): Repetition | null {
+  const from = run.repeatsFrom ?? 0;
+  return findRepetition(transcript.messages, { repeats, from, isPolling: agent.tools.isPolling });
+}
+
 /** The first step of a run says that it began, while the model is being called. */
-async function begin(deps: RunStepDeps, run: Run, agent: AgentCode, deadlineMs: number | undefined): Promise<void> {
+async function begin(deps: RunStepDeps, { run, agent }: TurnStep, deadlineMs: number | undefined): Promise<void> {
   if (run.startedAt !== undefined) return;
   const event: RunEvent = { type: "run_began", agentHash: agent.hash, deadlineMs };
   await deps.advance(run.runId, event, { head: run });
 }
 
-type Attempt = { transcript: Transcript; context: StepContext; execution: string };
+type AnswerEvent = Extract<RunEvent, { type: "model_answered" | "model_failed" | "window_shrunk" }>;
 
-async function callModel(deps: RunStepDeps, run: Run, agent: AgentCode, attempt: Attempt): Promise<ModelOutcome> {
-  const { transcript, context, execution } = attempt;
-  const turn = run.turns + 1;
-  const attemptNumber = run.model?.attempt ?? 1;
-  const live = createLiveText({ ...deps, runId: run.runId, place: { turn, attempt: attemptNumber, execution } });
-  try {
-    return await deps.telemetry.withStep(
-      run,
-      { kind: "model", turn, attempt: attemptNumber, owedAt: context.step.owedAt },
-      () =>
-        agent.model.call({
-          runId: run.runId,
-          turn,
-          attempt: attemptNumber,
-          instructions: agent.definition.instructions,
-          messages: transcript.messages,
-          tools: agent.definition.tools,
-          request: agent.definition.request,
-          signal: context.active.signal,
-          onText: live.push,
-        }),
-    );
-  } finally {
-    await live.flush();
+async function toEvent(deps: RunStepDeps, turn: TurnStep, call: ModelCall, window: Window): Promise<AnswerEvent> {
+  const { outcome, execution } = call;
+
+  if (outcome.type === "failure") {
+    const { failure } = outcome;
+    const budgetTokens = failure.class === "overflow" ? await shrink(turn, window, failure) : undefined;
+    if (budgetTokens !== undefined) {
+      const error = { code: failure.code, message: failure.message };
+      return { type: "window_shrunk", step: turn.context.step, execution, budgetTokens, error };
+    }
+    return failed(deps, turn, call, failure);
   }
+  const answer = toAnswer(turn, { ...outcome, execution, window });
+  return answer.type === "failed" ? failed(deps, turn, call, answer) : answer;
 }
 
-async function reportUsage(deps: RunStepDeps, runId: string, execution: string, usage: Usage): Promise<void> {
-  if (usage.inputTokens + usage.outputTokens === 0) return;
-  await deps.advance(runId, { type: "usage_reported", execution, usage });
-}
-
-function toEvent(
+/** A failed attempt, with another one owed if the agent's policy has one left. */
+export function failed(
   deps: RunStepDeps,
-  run: Run,
-  agent: AgentCode,
-  { transcript, context, execution, outcome }: Attempt & { outcome: ModelOutcome },
-): Extract<RunEvent, { type: "model_answered" | "model_failed" }> {
-  const { step } = context;
-  if (outcome.type === "failure")
-    return failed(deps, run, agent, { step, execution, failure: outcome.failure, usage: outcome.usage });
-  const answer = interpretReply({
-    reply: outcome.reply,
-    finishReason: outcome.finishReason,
-    turn: run.turns + 1,
-    offered: agent.definition.tools.map((tool) => tool.name),
-    usedIds: transcript.usedIds,
-    seed: run.runId,
-    fits: (call) => agent.tools.plan({ callId: "", id: "", ...call }).type !== "settle",
-  });
-  if (answer.type === "failed") {
-    return failed(deps, run, agent, { step, execution, failure: answer, usage: outcome.usage });
-  }
-  const manifest: Manifest = {
-    agentHash: agent.hash,
-    messages: [[0, transcript.messages.length]],
-    tools: agent.definition.tools.map((tool) => tool.name),
-    dropped: outcome.dropped,
-  };
-  const calls = answer.calls.map(
-    ({ call, problem }): PlannedCall => ({
-      call,
-      plan: problem ? { type: "settle", content: problem } : agent.tools.plan(call),
-    }),
-  );
-  const { content, refusal, extra } = answer;
-  return {
-    type: "model_answered",
-    step,
-    execution,
-    message: { role: "assistant", content, ...(refusal ? { refusal } : {}), ...(extra ? { extra } : {}) },
-    calls,
-    usage: outcome.usage,
-    finishReason: outcome.finishReason,
-    model: outcome.model,
-    responseId: outcome.responseId,
-    manifest,
-  };
-}
-
-function failed(
-  deps: RunStepDeps,
-  run: Run,
-  agent: AgentCode,
-  what: { step: StepContext["step"]; execution: string; failure: ModelFailure; usage: Usage | undefined },
+  { run, agent, context }: TurnStep,
+  { execution, outcome }: ModelCall,
+  failure: ModelFailure,
 ): Extract<RunEvent, { type: "model_failed" }> {
-  const { step, execution, failure, usage } = what;
   const attempt = run.model?.attempt ?? 1;
   const at = deps.clock.now();
   const { retryAfterMs } = failure;
+  const policy = run.model?.task === "summary" ? agent.summariser.retry : agent.modelRetry;
   const nextAt =
     failure.class === "transient"
-      ? nextAttemptAt(agent.modelRetry, { attempt, retryAfterMs, at, jitter: deps.ids.random() })
+      ? nextAttemptAt(policy, { attempt, retryAfterMs, at, jitter: deps.ids.random() })
       : null;
-  const error = { code: failure.code, message: failure.message };
-  return { type: "model_failed", step, execution, error, usage: usage ?? noUsage, nextAt };
+  return { ...failedFor({ context }, execution, failure, nextAt), usage: outcome.usage };
+}
+
+function failedFor(
+  { context }: Pick<TurnStep, "context">,
+  execution: string,
+  { code, message }: Pick<ModelFailure, "code" | "message">,
+  nextAt: number | null,
+): Extract<RunEvent, { type: "model_failed" }> {
+  return {
+    type: "model_failed",
+    step: context.step,
+    execution,
+    error: { code, message },
+    usage: noUsage,
+    nextAt,
+  };
+}
+
+function tooSmall(smallestTokens: number): Pick<ModelFailure, "code" | "message"> {
+  return {
+    code: "window_too_small",
+    message:
+      `Even the shortest window of this run does not fit its budget. The smallest budget that does is ${smallestTokens} tokens: ` +
+      "raise the agent's window.budgetTokens, use a model with a longer context, or shorten the instructions and tools. Then retry the run.",
+  };
 }

@@ -1,6 +1,6 @@
 import { isSameStep, owed, type Step } from "../core/owed.ts";
 import type { Run } from "../core/run.ts";
-import type { Delivery, StepOutcome } from "../ports.ts";
+import type { Delivery, Logger, StepOutcome } from "../ports.ts";
 import type { ActiveStep, ActiveSteps } from "./active-steps.ts";
 import type { AdvanceResult } from "./advance.ts";
 import type { EngineDeps } from "./deps.ts";
@@ -84,5 +84,15 @@ export function spanTimes(
     loadMs: loadedAt - beganAt,
     performMs: times.answeredAt - times.calledAt,
     commitMs: times.endedAt - times.answeredAt,
+  };
+}
+
+/** A logger that adds fields to every line. */
+export function withFields(logger: Logger, fields: Record<string, unknown>): Logger {
+  return {
+    debug: (more, message) => logger.debug({ ...fields, ...more }, message),
+    info: (more, message) => logger.info({ ...fields, ...more }, message),
+    warn: (more, message) => logger.warn({ ...fields, ...more }, message),
+    error: (more, message) => logger.error({ ...fields, ...more }, message),
   };
 }

@@ -10,7 +10,12 @@ export const operations = { chat: "chat", tool: "execute_tool", agent: "invoke_a
 export type Operation = (typeof operations)[keyof typeof operations];
 
 /** Names of the spans that no convention covers. */
-export const spanNames = { start: "drover.run.start", approval: "drover.approval", end: "drover.run.end" } as const;
+export const spanNames = {
+  start: "drover.run.start",
+  approval: "drover.approval",
+  verify: "drover.verify",
+  end: "drover.run.end",
+} as const;
 
 export const operation = (name: Operation): Attributes => ({ "gen_ai.operation.name": name });
 
@@ -42,6 +47,9 @@ export const ofTimes = (times: {
   "drover.perform_ms": times.performMs,
   "drover.commit_ms": times.commitMs,
 });
+
+/** What a refused answer's model was told. Content: recorded only when asked for. */
+export const ofFeedback = (feedback: string): Attributes => ({ "drover.verify.feedback": feedback });
 
 export const errorType = (type: string): Attributes => ({ "error.type": type === "" ? "_OTHER" : type });
 

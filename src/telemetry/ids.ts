@@ -7,7 +7,7 @@ import type { RunTrace } from "../core/run.ts";
  * doubled. `owedAt` tells attempt 1 after a retry of the run from attempt 1 before it.
  */
 export type StepName = {
-  kind: "model" | "tool";
+  kind: "model" | "tool" | "verify";
   turn: number;
   attempt: number;
   callId?: string | undefined;
@@ -21,7 +21,7 @@ export function deriveSpanId(...parts: (string | number)[]): string {
 }
 
 export function stepSpanId(runId: string, step: StepName): string {
-  const name = step.kind === "model" ? [step.turn] : [step.callId ?? step.turn];
+  const name = step.kind !== "tool" ? [step.turn] : [step.callId ?? step.turn];
   return deriveSpanId(runId, step.kind, ...name, step.attempt, step.owedAt);
 }
 

@@ -20,7 +20,7 @@ export type SpanPlan = {
 
 /** The span of a step: `chat <model>` or `execute_tool <tool>`, right under the run's root. */
 export function planStep(span: StepSpan, withContent: boolean): SpanPlan {
-  const own = span.kind === "model" ? modelPart(span, withContent) : toolPart(span, withContent);
+  const own = toPart(span, withContent);
   return {
     kind: own.kind,
     name: own.name,
@@ -41,9 +41,21 @@ export function planStep(span: StepSpan, withContent: boolean): SpanPlan {
 /** The fields of a step's span that name it. */
 export function stepNameOf(span: StepSpan): Parameters<typeof stepSpanId>[1] {
   const { turn, attempt, owedAt } = span;
-  return span.kind === "model"
-    ? { kind: "model", turn, attempt, owedAt }
-    : { kind: "tool", turn, attempt, owedAt, callId: span.call.callId };
+  return span.kind === "tool"
+    ? { kind: "tool", turn, attempt, owedAt, callId: span.call.callId }
+    : { kind: span.kind, turn, attempt, owedAt };
+}
+
+function toPart(span: StepSpan, withContent: boolean): StepPart {
+  if (span.kind === "model") return modelPart(span, withContent);
+  if (span.kind === "tool") return toolPart(span, withContent);
+  return {
+    name: names.spanNames.verify,
+    kind: SpanKind.INTERNAL,
+    step: `verify-${span.turn}`,
+    errorType: span.errorType,
+    attributes: span.feedback !== undefined && withContent ? names.ofFeedback(span.feedback) : {},
+  };
 }
 
 type StepPart = { name: string; kind: SpanKind; step: string; errorType: string | undefined; attributes: Attributes };

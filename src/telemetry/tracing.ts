@@ -1,4 +1,5 @@
 import {
+  type Attributes,
   type Context,
   context,
   createContextKey,
@@ -13,7 +14,7 @@ import {
 import { toError } from "../core/errors.ts";
 import type { Run, RunTrace } from "../core/run.ts";
 import type { Logger, Telemetry } from "../ports.ts";
-import { errorType, operation, operations } from "./attributes.ts";
+import { errorType, operation, operations, spanNames } from "./attributes.ts";
 import { reserveTrace, type StepName, stepSpanId } from "./ids.ts";
 import { createNoTelemetry, parentOf } from "./no-telemetry.ts";
 import type { ReservedIds } from "./reserved-ids.ts";
@@ -113,8 +114,7 @@ export function createTelemetryOnForeignProvider(options: TelemetryOptions): Tel
     withStep: (run, step, fn) => {
       const active = guard(() => {
         const under = contextOf(run.trace, run.trace.rootSpanId);
-        const name = step.kind === "model" ? operations.chat : operations.tool;
-        const span = tracer.startSpan(name, { attributes: operation(name) }, under);
+        const span = tracer.startSpan(...begun(step.kind), under);
         steps.put(keyOf(run, step), span);
         return trace.setSpan(under, span);
       });
@@ -129,6 +129,13 @@ export function createTelemetryOnForeignProvider(options: TelemetryOptions): Tel
     recordApproval: (run, call) => emit(run, () => planApproval(run, call)),
     recordEnd: (run) => emit(run, () => planEnd(run)),
   };
+}
+
+/** Name and attributes that a step's span begins with; the rest comes once its outcome is known. */
+function begun(kind: StepName["kind"]): [string, { attributes: Attributes }] {
+  if (kind === "verify") return [spanNames.verify, { attributes: {} }];
+  const name = kind === "model" ? operations.chat : operations.tool;
+  return [name, { attributes: operation(name) }];
 }
 
 const keyOf = (run: Run, step: StepName): string => `${run.trace.traceId} ${stepSpanId(run.runId, step)}`;

@@ -16,7 +16,7 @@ export type Layer = {
   node: readonly string[] | "any";
 };
 
-const adapters = ["redis", "bullmq", "openai", "telemetry", "tools"] as const;
+const adapters = ["redis", "bullmq", "openai", "telemetry", "tokens", "tools"] as const;
 
 export const layers: readonly Layer[] = [
   { name: "core", places: ["core/"], layers: [], packages: ["zod"], node: [] },
@@ -57,6 +57,7 @@ export const layers: readonly Layer[] = [
     packages: ["@opentelemetry/*", "pino", "zod"],
     node: "any",
   },
+  { name: "tokens", places: ["tokens/"], layers: ["core", "ports"], packages: ["gpt-tokenizer"], node: [] },
   { name: "embedded", places: ["embedded/"], layers: ["core"], packages: [], node: "any" },
   { name: "config", places: ["config.ts"], layers: ["core"], packages: ["zod"], node: ["fs", "path", "util"] },
   {

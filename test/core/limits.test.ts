@@ -20,9 +20,11 @@ describe("limits", () => {
       maxTokens: 3,
       maxCostUsd: 1,
       deadlineMs: undefined,
+      repeats: 2,
+      maxReasks: 2,
     });
-    expect(tightenLimits({}, {}).maxTurns).toBe(15);
-    expect(tightenLimits({}, { maxTurns: 50 }).maxTurns).toBe(15);
+    expect(tightenLimits({}, {})).toMatchObject({ maxTurns: 15, repeats: 2, maxReasks: 2 });
+    expect(tightenLimits({}, { maxTurns: 50, repeats: 9 })).toMatchObject({ maxTurns: 15, repeats: 2 });
   });
 
   test("a retry's limits replace the others, those it leaves out stay", () => {

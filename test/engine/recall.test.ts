@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { isEnded } from "../../src/core/run.ts";
+import { renderWindow } from "../../src/core/window-render.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { ModelRequest } from "../../src/ports.ts";
@@ -55,6 +56,7 @@ function makeAgent(): { agent: Agent; seen: Seen } {
     model: { ...model, client },
     tools: [look, post],
     limits: { maxTurns: 50 },
+    window: { remindEvery: 0 },
   });
   return { agent, seen };
 }
@@ -94,7 +96,11 @@ describe("several processes that remember a run", () => {
         const kept = await bench.store.readMessages(runId, 0, 100);
         expect(problemsOf(kept)).toEqual([]);
         const answers = kept.flatMap((message, index) => (message.role === "assistant" ? [index] : []));
-        for (const { turn, messages } of seen.requests) expect(messages).toEqual(kept.slice(0, answers[turn - 1]));
+        for (const { turn, messages } of seen.requests) {
+          const end = answers[turn - 1] ?? kept.length;
+          const asSent = { messages: kept, goal: 0, cutText: (text: string) => text };
+          expect(messages).toEqual(renderWindow({ messages: [[0, end]] }, asSent));
+        }
       }),
       { numRuns: 150 },
     );

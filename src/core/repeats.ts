@@ -1,0 +1,117 @@
+// Finds a model that goes round in circles (features H8): the same calls with the same arguments *and* the same results,
+// alone or in a cycle of several turns. Polling with changing results is no repetition.
+
+import { canonical } from "./canonical.ts";
+import { type AssistantMessage, type Message, type ToolMessage, textOf } from "./message.ts";
+
+/** The longest cycle that is looked for, in turns. */
+export const longestCycle = 6;
+
+/** A cycle at the end of a transcript: its length in turns, how often it came in a row, and its last call, quoted. */
+export type Repetition = { length: number; rounds: number; quote: string };
+
+type Turn = { answer: AssistantMessage; results: ToolMessage[] };
+
+/**
+ * The cycle that the last turns make, if it came `repeats` times or more.
+ *
+ * @param from turns before this transcript index do not count: those before a retry, say.
+ * @param isPolling whether a tool is meant to be called again and again; a turn with such a call is no repetition.
+ */
+export function findRepetition(
+  messages: readonly Message[],
+  { repeats, from, isPolling }: { repeats: number; from: number; isPolling: (tool: string) => boolean },
+): Repetition | null {
+  const turns = lastTurns(messages, from, longestCycle * (repeats + 1));
+  const keys = new Map<Turn, string>();
+  const keyOf = (turn: Turn): string => {
+    const key = keys.get(turn) ?? toKey(turn);
+    keys.set(turn, key);
+    return key;
+  };
+  const isSame = (a: Turn | undefined, b: Turn | undefined): boolean =>
+    a !== undefined && b !== undefined && namesOf(a) === namesOf(b) && keyOf(a) === keyOf(b);
+  const polls = (turn: Turn): boolean => (turn.answer.toolCalls ?? []).some((call) => isPolling(call.name));
+  const firstPoll = turns.findIndex(polls);
+  const counted = firstPoll === -1 ? turns : turns.slice(0, firstPoll);
+  for (let length = 1; length <= longestCycle && length * repeats <= counted.length; length++) {
+    let equal = 0;
+    while (isSame(counted[equal], counted[equal + length])) equal++;
+    const rounds = Math.floor((equal + length) / length);
+    if (rounds >= repeats) return { length, rounds, quote: quoteOf(counted[0] as Turn) };
+  }
+  return null;
+}
+
+/** The turns that the transcript ends with, the last one first, back to the last word of somebody else. */
+function lastTurns(messages: readonly Message[], from: number, most: number): Turn[] {
+  const turns: Turn[] = [];
+  let results: ToolMessage[] = [];
+  for (let index = messages.length - 1; index >= from && turns.length < most; index--) {
+    const message = messages[index] as Message;
+    if (message.role === "tool") results.unshift(message);
+    else if (message.role === "assistant" && message.toolCalls?.length) {
+      turns.push({ answer: message, results });
+      results = [];
+    } else break;
+  }
+  return turns;
+}
+
+function namesOf({ answer }: Turn): string {
+  return (answer.toolCalls ?? []).map((call) => call.name).join(" ");
+}
+
+/** Equal for turns whose calls and results are equal, in whatever order the calls were made. */
+function toKey({ answer, results }: Turn): string {
+  const calls = (answer.toolCalls ?? []).map((call, index) => {
+    const result = results[index];
+    return canonical([call.name, readArguments(call.arguments), result?.outcome, result && comparable(result)]);
+  });
+  return calls.sort().join("\n");
+}
+
+function readArguments(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
+}
+
+/** A result without what is new each time: the name under which the whole of a cut one is kept. */
+function comparable(result: ToolMessage): unknown {
+  if (result.content === "" || !result.full) return result.content;
+  return [result.full.chars, result.full.bytes, textOf(result.content).slice(0, comparedOfCut)];
+}
+
+/** So much of a cut result is sure to come before its note. */
+const comparedOfCut = 100;
+const quotedLength = 300;
+
+function quoteOf({ answer, results }: Turn): string {
+  const calls = answer.toolCalls ?? [];
+  const last = calls.length - 1;
+  const call = calls[last];
+  const text = textOf(results[last]?.content ?? "");
+  const shown = (words: string): string => (words.length > quotedLength ? `${words.slice(0, quotedLength)}…` : words);
+  return `${call?.name} with ${shown(call?.arguments ?? "{}")}, which gave: ${shown(text)}`;
+}
+
+/** What is added to the last result that a model sees when it goes round in circles. */
+export function repetitionNudge({ length, rounds, quote }: Repetition): string {
+  const what = length === 1 ? "the same call" : `the same ${length} turns`;
+  return (
+    `Warning: you have made ${what} ${rounds} times in a row with the same result. Last: ${quote}\n` +
+    "Another repetition ends the run. Use what you have, try something else, or give your final answer."
+  );
+}
+
+/** Why a run that went on in circles ended. */
+export function repetitionMessage({ length, rounds, quote }: Repetition): string {
+  const what = length === 1 ? "the same call" : `the same ${length} turns`;
+  return (
+    `The model made ${what} ${rounds} times in a row with the same result, in spite of a warning. Last: ${quote} ` +
+    'Retry the run with better instructions or a higher "repeats"; a tool that is meant to be polled says "polling".'
+  );
+}

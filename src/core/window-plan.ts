@@ -1,0 +1,185 @@
+import { type Message, textOf } from "./message.ts";
+import type { Summary, WindowPlan, WindowSettings } from "./window.ts";
+import { placeCuts } from "./window-cuts.ts";
+import { isFromUser, isSystem, type Segment, toSegments } from "./window-segments.ts";
+
+/**
+ * - `goal`: transcript index of what the run was asked to do; undefined if nobody asked;
+ * - `fixedTokens`: what the request takes beside its messages: instructions, tools, room for the answer;
+ * - `countMessage`, `count`: called only if there is a budget;
+ * - `summary`: of the messages before its `upTo`;
+ * - `nudge`: told to the model after the last result.
+ */
+export type WindowInput = {
+  messages: readonly Message[];
+  goal: number | undefined;
+  settings: WindowSettings;
+  fixedTokens: number;
+  countMessage: (message: Message) => number;
+  count: (text: string) => number;
+  summary?: Summary | undefined;
+  nudge?: string | undefined;
+};
+
+/**
+ * - `window`: what to send, and how many tokens the whole request takes;
+ * - `summarise`: the messages from the summary's end to `upTo` are to be condensed first;
+ * - `too_small`: nothing that could be sent fits; `smallestTokens` is the smallest budget that would.
+ */
+export type PlannedWindow =
+  | { type: "window"; plan: WindowPlan; tokens: number }
+  | { type: "summarise"; upTo: number }
+  | { type: "too_small"; smallestTokens: number };
+
+/** Room for what rendering adds: introductions, notes on what is left out or cut, and the marks around them. */
+export const renderOverhead = 100;
+/** Tokens that a restated goal takes at most, its introduction included. */
+export const reminderTokens = 200;
+const reminderOverhead = 15;
+/** After a summary the turns that stay take at most this share of the budget, so that the next one is some turns away. */
+const keptShare = 0.5;
+/** The share of the budget that the messages to be condensed at a time may take: the summary needs room too. */
+const condensedShare = 0.7;
+
+/**
+ * Decides what of a transcript is sent (features H15, H16).
+ *
+ * While everything fits everything is sent: the prefix stays as it was, for the caches of providers. After that at most
+ * the last `lastTurns` turns are sent in full, with the goal, and with a summary of the part before or a note on it.
+ * What a call brought stays with it. Where the last turn alone is too long its texts are cut, the longest first.
+ */
+export function planWindow(input: WindowInput): PlannedWindow {
+  const { messages, settings, summary, nudge } = input;
+  const { budgetTokens } = settings;
+  const base = summary?.upTo ?? 0;
+  const reminders = toReminders(input);
+  if (budgetTokens === undefined) {
+    return { type: "window", plan: toPlan(input, base, reminders), tokens: 0 };
+  }
+  const costs = createCosts(input, reminders);
+  if (costs.from(base) <= budgetTokens) {
+    return { type: "window", plan: toPlan(input, base, reminders), tokens: costs.from(base) };
+  }
+  const segments = toSegments(messages, base);
+  const room = budgetTokens - costs.beside;
+  const allowed = settings.summarise ? costs.beside + room * keptShare : budgetTokens;
+  const start = startOf(segments, settings.lastTurns, (from) => costs.from(from) <= allowed) ?? base;
+  if (settings.summarise && start > base) return { type: "summarise", upTo: toCondense(input, segments, start) };
+  const plan = toPlan(input, start, reminders);
+  const tokens = costs.from(start);
+  if (tokens <= budgetTokens) return { type: "window", plan, tokens };
+  const fixed = input.fixedTokens + (nudge === undefined ? 0 : input.count(nudge));
+  const cut = placeCuts({ ...input, plan, over: tokens - budgetTokens });
+  if (cut.type === "too_long") return { type: "too_small", smallestTokens: Math.max(tokens - cut.mostSaved, fixed) };
+  return { type: "window", plan: { ...plan, cuts: cut.cuts }, tokens: tokens - cut.saved };
+}
+
+/** Where the last turns begin that may be sent in full: as many as fit, at least the last one. */
+function startOf(segments: Segment[], most: number, fits: (from: number) => boolean): number | undefined {
+  let start = segments.at(-1)?.from;
+  for (let count = 2; count <= Math.min(most, segments.length); count++) {
+    const { from } = segments[segments.length - count] as Segment;
+    if (!fits(from)) break;
+    start = from;
+  }
+  return start;
+}
+
+/** How far to condense at a time: towards `start`, in pieces that fit the budget themselves. */
+function toCondense({ messages, settings, countMessage }: WindowInput, segments: Segment[], start: number): number {
+  const most = (settings.budgetTokens ?? 0) * condensedShare;
+  let tokens = 0;
+  let upTo = 0;
+  for (const { from, to } of segments) {
+    if (from >= start) break;
+    for (let index = from; index < to; index++) tokens += countMessage(messages[index] as Message);
+    if (upTo > 0 && tokens > most) break;
+    upTo = to;
+  }
+  return upTo;
+}
+
+function toPlan({ messages, goal, summary, nudge }: WindowInput, start: number, reminders: number[]): WindowPlan {
+  const before: [number, number][] = [];
+  for (let index = 0; index < start; index++) {
+    if (isSystem(messages[index] as Message)) before.push([index, index + 1]);
+  }
+  const base = summary?.upTo ?? 0;
+  const omitted = start - base - before.filter(([index]) => index >= base).length;
+  const placed = reminders.filter((index) => index >= start);
+  return {
+    messages: joined([...before, [start, messages.length]]),
+    ...(goal !== undefined && goal < start ? { goal } : {}),
+    ...(summary ? { summary: summary.id } : {}),
+    ...(omitted > 0 ? { omitted } : {}),
+    ...(placed.length > 0 ? { reminders: placed } : {}),
+    ...(nudge === undefined ? {} : { nudge }),
+  };
+}
+
+function joined(ranges: [number, number][]): [number, number][] {
+  const result: [number, number][] = [];
+  for (const [from, to] of ranges) {
+    const last = result.at(-1);
+    if (last && last[1] === from) last[1] = to;
+    else result.push([from, to]);
+  }
+  return result;
+}
+
+/**
+ * The results that carry the restated goal: the last one of every `remindEvery`th turn since anybody said anything. They
+ * stay at their places, so that what was sent before stays a prefix of what is sent next.
+ */
+function toReminders({ messages, goal, settings: { remindEvery } }: WindowInput): number[] {
+  if (remindEvery === 0 || goal === undefined) return [];
+  const places: number[] = [];
+  let turns = 0;
+  for (let index = goal + 1; index < messages.length; index++) {
+    const message = messages[index] as Message;
+    if (isFromUser(message)) turns = 0;
+    else if (message.role === "assistant") turns++;
+    else if (message.role === "tool" && turns % remindEvery === 0 && messages[index + 1]?.role !== "tool") {
+      places.push(index);
+    }
+  }
+  return places;
+}
+
+type Costs = {
+  /** Tokens of the request if the transcript is sent from this index on. */
+  from(start: number): number;
+  /** Tokens of all that is sent whatever the start. */
+  beside: number;
+};
+
+function createCosts(input: WindowInput, reminders: number[]): Costs {
+  const { messages, goal, countMessage, count, summary, nudge, fixedTokens } = input;
+  const base = summary?.upTo ?? 0;
+  // after[i]: tokens of the messages from base + i on, those of system messages apart.
+  const after = new Array<number>(messages.length - base + 1).fill(0);
+  let system = 0;
+  for (let index = messages.length - 1; index >= 0; index--) {
+    const message = messages[index] as Message;
+    if (isSystem(message)) system += countMessage(message);
+    if (index < base) continue;
+    after[index - base] = (after[index - base + 1] as number) + (isSystem(message) ? 0 : countMessage(message));
+  }
+  const goalTokens = goal === undefined ? 0 : countMessage(messages[goal] as Message);
+  const restated = Math.min(goal === undefined ? 0 : count(goalTextOf(messages, goal)), reminderTokens);
+  const told = count(summary?.text ?? "") + count(nudge ?? "");
+  const beside = fixedTokens + system + told + renderOverhead + goalTokens;
+  return {
+    beside,
+    from: (start) => {
+      const isApart = goal !== undefined && goal < start;
+      const reminded = reminders.filter((index) => index >= start).length * (restated + reminderOverhead);
+      const tail = (after[start - base] as number) + reminded;
+      return beside - (isApart ? 0 : goalTokens) + tail;
+    },
+  };
+}
+
+export function goalTextOf(messages: readonly Message[], goal: number): string {
+  return textOf(messages[goal]?.content ?? null);
+}

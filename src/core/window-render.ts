@@ -1,0 +1,147 @@
+// Makes the messages of a window. Whatever the transcript, they are what the strictest servers take: system text first,
+// then user and assistant in turns, the user first; calls and their results in between (corpus cases 040 to 042).
+
+import type { AssistantMessage, Content, ContentPart, Message } from "./message.ts";
+import type { WindowPlan } from "./window.ts";
+import { goalTextOf, reminderTokens } from "./window-plan.ts";
+import { isSystem } from "./window-segments.ts";
+
+/** `cutText`: the first so many tokens of a text. `summaryText`: of the plan's summary. */
+export type Given = {
+  messages: readonly Message[];
+  goal: number | undefined;
+  summaryText?: string | undefined;
+  cutText: (text: string, tokens: number) => string;
+};
+
+/** The messages to send, by the plan alone: the same plan over the same transcript gives the same messages. */
+export function renderWindow(plan: WindowPlan, given: Given): Message[] {
+  const selected = select(plan, given);
+  const system = selected.filter(isSystem);
+  const notes = notesOf(plan, given);
+  const rest = inTurns(selected.filter((message) => !isSystem(message)));
+  return [...system, ...notes, ...rest];
+}
+
+function notesOf({ summary, omitted }: WindowPlan, { summaryText }: Given): Message[] {
+  const notes: Message[] = [];
+  if (summary !== undefined) {
+    const content = `Summary of the earlier part of this conversation, which is left out:\n${summaryText ?? ""}`;
+    notes.push({ role: "system", content });
+  }
+  if (omitted !== undefined) {
+    notes.push({ role: "system", content: `[${omitted} earlier messages of this conversation are left out.]` });
+  }
+  return notes;
+}
+
+/** The plan's messages as they are sent, still in the order of the transcript. */
+function select(plan: WindowPlan, given: Given): Message[] {
+  const { messages, goal, cutText } = given;
+  const cuts = new Map(plan.cuts);
+  const reminders = new Set(plan.reminders);
+  const reminder = reminders.size > 0 && goal !== undefined ? reminderOf(goalTextOf(messages, goal), cutText) : "";
+  const show = (index: number): Message => {
+    const message = messages[index] as Message;
+    const tokens = cuts.get(index);
+    const cut = tokens === undefined ? message : cutMessage(message, tokens, cutText);
+    return reminders.has(index) ? withText(cut, reminder) : cut;
+  };
+  const shown: Message[] = [];
+  let isGoalDue = plan.goal !== undefined;
+  for (const [from, to] of plan.messages) {
+    for (let index = from; index < to; index++) {
+      // The goal goes where it stood: before all that came after it.
+      if (isGoalDue && index > (plan.goal as number)) {
+        shown.push(show(plan.goal as number));
+        isGoalDue = false;
+      }
+      shown.push(show(index));
+    }
+  }
+  const last = shown.at(-1);
+  if (plan.nudge !== undefined && last) shown[shown.length - 1] = withText(last, plan.nudge);
+  return shown;
+}
+
+/** Without a tokenizer a restated goal is cut by its length. */
+const reminderChars = 4 * reminderTokens;
+
+function reminderOf(goal: string, cutText: Given["cutText"]): string {
+  const shortened = goal.length > reminderChars ? goal.slice(0, reminderChars).toWellFormed() : goal;
+  const text = cutText(shortened, reminderTokens);
+  return `Reminder of the task: ${text}${text.length < goal.length ? "…" : ""}`;
+}
+
+function cutMessage(message: Message, tokens: number, cutText: Given["cutText"]): Message {
+  const content = message.content as string;
+  return { ...message, content: `${cutText(content, tokens)}\n[cut here; ${content.length} characters in all]` };
+}
+
+function withText<T extends Message>(message: T, text: string): T {
+  return { ...message, content: joinContents(message.content, text) };
+}
+
+function joinContents(a: Content | null, b: Content | null): Content {
+  if (isEmpty(a)) return b ?? "";
+  if (isEmpty(b)) return a ?? "";
+  if (typeof a === "string" && typeof b === "string") return `${a}\n\n${b}`;
+  return [...toParts(a), ...toParts(b)];
+}
+
+function toParts(content: Content | null): ContentPart[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []);
+}
+
+function isEmpty(content: Content | null): boolean {
+  if (content === null) return true;
+  return typeof content === "string" ? content.trim() === "" : content.length === 0;
+}
+
+const bridge: Message = { role: "assistant", content: "[Interrupted by a new message.]" };
+const introduction: Message = { role: "user", content: "[The conversation begins with the assistant.]" };
+
+/** User and assistant in turns, the user first. Messages that need no change stay the same objects. */
+function inTurns(messages: readonly Message[]): Message[] {
+  const shown: Message[] = [];
+  // Whose word was last, calls and results apart.
+  let spoke: "user" | "assistant" | undefined;
+  const push = (message: Message, who: typeof spoke): void => {
+    shown.push(message);
+    spoke = who;
+  };
+  for (const message of messages) {
+    const last = shown.at(-1);
+    if (message.role === "tool") shown.push(message);
+    else if (message.role === "user") {
+      if (isEmpty(message.content)) continue;
+      if (last?.role === "user") {
+        shown[shown.length - 1] = { ...last, content: joinContents(last.content, message.content) };
+        continue;
+      }
+      if (spoke === "user") push(bridge, "assistant");
+      push(message, "user");
+    } else if (message.role === "assistant") {
+      const makesCalls = (message.toolCalls?.length ?? 0) > 0;
+      if (!makesCalls && isEmpty(message.content) && !message.refusal) continue;
+      if (last?.role === "assistant" && !last.toolCalls?.length) {
+        shown[shown.length - 1] = joinAnswers(last, message);
+        if (makesCalls) spoke = "user";
+        continue;
+      }
+      if (spoke === undefined) push(introduction, "user");
+      push(message, makesCalls ? spoke : "assistant");
+    }
+  }
+  return shown;
+}
+
+function joinAnswers(a: AssistantMessage, b: AssistantMessage): AssistantMessage {
+  const refusal = b.refusal ?? a.refusal;
+  return {
+    ...a,
+    ...b,
+    ...(refusal === undefined ? {} : { refusal }),
+    content: isEmpty(a.content) && isEmpty(b.content) ? null : joinContents(a.content, b.content),
+  };
+}

@@ -1,0 +1,70 @@
+import type { AnswerNext, Manifest, PlannedCall, RunEvent } from "../core/event.ts";
+import { effectiveLimits } from "../core/limits.ts";
+import { findJson, outputFeedback } from "../core/output.ts";
+import { interpretReply } from "../core/reply.ts";
+import { answerTextOf } from "../core/reply-text.ts";
+import type { ModelFailure, ModelOutcome } from "../ports.ts";
+import type { Window } from "./choose-window.ts";
+import type { TurnStep } from "./model-step.ts";
+
+type Answered = Extract<RunEvent, { type: "model_answered" }>;
+type Reply = Extract<ModelOutcome, { type: "reply" }> & { execution: string; window: Window };
+
+/** What a reply makes of the run; a failed attempt of which nothing is kept, if no sense can be made of it. */
+export function toAnswer(turn: TurnStep, outcome: Reply): Answered | ({ type: "failed" } & ModelFailure) {
+  const { run, agent, transcript, context } = turn;
+  const { execution, window, reply, finishReason } = outcome;
+  const tools = agent.definition.tools.map((tool) => tool.name);
+  const answer = interpretReply({
+    reply,
+    finishReason,
+    turn: run.turns + 1,
+    offered: tools,
+    usedIds: transcript.usedIds,
+    seed: run.runId,
+    fits: (call) => agent.tools.plan({ callId: "", id: "", ...call }).type !== "settle",
+  });
+  if (answer.type === "failed") return answer;
+  const { messages, ...rest } = window.plan;
+  const isPlain = Object.values(rest).every((field) => field === undefined);
+  const manifest: Manifest = {
+    agentHash: agent.hash,
+    messages,
+    tools,
+    dropped: outcome.dropped,
+    ...(isPlain ? {} : { window: rest }),
+  };
+  const calls = answer.calls.map(
+    ({ call, problem }): PlannedCall => ({
+      call,
+      plan: problem ? { type: "settle", content: problem } : agent.tools.plan(call, { dryRun: run.dryRun }),
+    }),
+  );
+  const { content, refusal, extra } = answer;
+  const message = { role: "assistant" as const, content, ...(refusal ? { refusal } : {}), ...(extra ? { extra } : {}) };
+  return {
+    type: "model_answered",
+    step: context.step,
+    execution,
+    message,
+    calls,
+    usage: outcome.usage,
+    finishReason,
+    model: outcome.model,
+    responseId: outcome.responseId,
+    manifest,
+    ...(calls.length > 0 ? {} : whatNext(turn, answerTextOf(message))),
+  };
+}
+
+/** What follows a final answer: its form is checked at once, what the agent's own check says in a step of its own. */
+function whatNext({ run, agent }: TurnStep, text: string): { next?: AnswerNext; structured?: true } {
+  const { parseOutput, verify } = agent.answers;
+  const next: { next?: AnswerNext } = verify ? { next: { type: "verify" } } : {};
+  if (!parseOutput) return next;
+  const found = findJson(text);
+  const parsed = found.found ? parseOutput(found.value) : undefined;
+  if (parsed?.ok) return { ...next, structured: true };
+  const feedback = outputFeedback(found.found ? (parsed?.issues ?? []) : found.problem);
+  return { next: { type: "reask", feedback, max: effectiveLimits(agent.limits, run).maxReasks ?? 0 } };
+}

@@ -1,0 +1,110 @@
+import { deadlineAtBegin } from "../core/limits.ts";
+import type { Message } from "../core/message.ts";
+import type { Run, Usage } from "../core/run.ts";
+import type { AgentCode, ModelOutcome, ModelRequest } from "../ports.ts";
+import { createLiveText } from "./live-text.ts";
+import { abortAtDeadline, type RunStepDeps, type StepContext, spanTimes } from "./step.ts";
+
+/** What is asked of a model in one step. */
+export type Asked = Pick<ModelRequest, "instructions" | "messages" | "tools" | "request" | "output">;
+
+/** One model call as it went. `execution` names it among the deliveries of its step. */
+export type ModelCall = {
+  execution: string;
+  outcome: ModelOutcome;
+  asked: Asked;
+  calledAt: number;
+  answeredAt: number;
+};
+
+export type CallOptions = {
+  model: AgentCode["model"];
+  asked: Asked;
+  /** Whether its text is shown as it arrives. */
+  live: boolean;
+  /** The agent's own deadline, for a run that has not begun. */
+  deadlineMs: number | undefined;
+};
+
+/** Calls a model within the run's deadline, under a span of its own. */
+export async function callModel(
+  deps: RunStepDeps,
+  run: Run,
+  context: StepContext,
+  options: CallOptions,
+): Promise<ModelCall> {
+  // Executions of a step order by when they began: a reader of live text tells a frozen worker's from its heir's.
+  const execution = `${Math.floor(deps.clock.now()).toString(36).padStart(9, "0")}${deps.ids.token()}`;
+  const calledAt = deps.clock.now();
+  // A run that has not begun yet gets its deadline from a commit that may still be on its way.
+  const deadline = run.startedAt === undefined ? deadlineAtBegin(run, options.deadlineMs) : run;
+  const stopTimer = abortAtDeadline(deps, deadline, context.active);
+  const outcome = await send(deps, run, context, { ...options, execution }).finally(stopTimer);
+  return { execution, outcome, asked: options.asked, calledAt, answeredAt: deps.clock.now() };
+}
+
+async function send(
+  deps: RunStepDeps,
+  run: Run,
+  { active, step }: StepContext,
+  { model, asked, live, execution }: CallOptions & { execution: string },
+): Promise<ModelOutcome> {
+  const turn = run.turns + 1;
+  const attempt = run.model?.attempt ?? 1;
+  const text = createLiveText({ ...deps, runId: run.runId, place: { turn, attempt, execution } });
+  try {
+    return await deps.telemetry.withStep(run, { kind: "model", turn, attempt, owedAt: step.owedAt }, () =>
+      model.call({
+        runId: run.runId,
+        turn,
+        attempt,
+        ...asked,
+        signal: active.signal,
+        onText: live ? text.push : () => {},
+      }),
+    );
+  } finally {
+    await text.flush();
+  }
+}
+
+/** Whether the call was ended by this process: cancelled, handed back, or out of time. */
+export function wasAborted({ outcome }: ModelCall, { active }: StepContext): boolean {
+  return outcome.type === "failure" && outcome.failure.class === "aborted" && active.aborted() !== undefined;
+}
+
+/** Tokens already spent are counted, whoever goes on with the run. */
+export async function reportUsage(
+  deps: RunStepDeps,
+  runId: string,
+  { execution, outcome }: Pick<ModelCall, "execution"> & { outcome: { usage: Usage } },
+): Promise<void> {
+  const { usage } = outcome;
+  if (usage.inputTokens + usage.outputTokens === 0) return;
+  await deps.advance(runId, { type: "usage_reported", execution, usage });
+}
+
+/** Emits the span of a call whose outcome was committed. `run`: as it is now; `before`: as it was when it was called. */
+export function recordModel(
+  deps: RunStepDeps,
+  { run, before, agent }: { run: Run; before: Run; agent: AgentCode },
+  call: ModelCall,
+  context: StepContext,
+  errorType: string | undefined,
+): void {
+  const { instructions, messages } = call.asked;
+  deps.telemetry.recordStep({
+    kind: "model",
+    owedAt: context.step.owedAt,
+    run,
+    turn: before.turns + 1,
+    attempt: before.model?.attempt ?? 1,
+    execution: call.execution,
+    definition: agent.definition,
+    server: agent.server,
+    outcome: call.outcome,
+    request: { messages: messages as Message[], instructions },
+    ...(errorType === undefined ? {} : { errorType }),
+    ...spanTimes(context, { ...call, endedAt: deps.clock.now() }),
+  });
+}

@@ -1,0 +1,108 @@
+import type { Effect } from "../core/agent.ts";
+import type { Decision, Message } from "../core/message.ts";
+import type { OpenCall, Run, RunError, RunStatus, StopReason, Usage } from "../core/run.ts";
+
+/** A call that the run waits for, as people see it. `asking`: its outcome is unknown and a person decides. */
+export type OpenCallView = {
+  callId: string;
+  tool: string;
+  state: Exclude<OpenCall["state"], "settled">;
+  attempt: number;
+  effect: Effect;
+  /** JSON text of its arguments. */
+  arguments: string;
+  /** Names tool and arguments, for a call that may need a decision: what `approve` can be bound to. */
+  argumentsHash?: string | undefined;
+  /** What it would do, in its tool's words; as `argumentsHash`. */
+  description?: string | undefined;
+  /** Why it asks a person, since when and until when (epoch ms). Only while it asks. */
+  reason?: string | undefined;
+  askedAt?: number | undefined;
+  expiresAt?: number | undefined;
+  /** Who let it run, and when. */
+  decision?: Decision | undefined;
+  /** Epoch ms of the next attempt, or of what time alone will do. */
+  notBefore?: number | undefined;
+};
+
+export type RunView = {
+  runId: string;
+  agent: string;
+  status: RunStatus;
+  stopReason?: StopReason | undefined;
+  error?: RunError | undefined;
+  session?: string | undefined;
+  /** While the run waits for its turn in its session: how many of its runs go first. */
+  ahead?: number | undefined;
+  /** Why a waiting run waits, in words. */
+  waitingFor?: string | undefined;
+  /** Reads are executed, all else is only described. */
+  dryRun?: true | undefined;
+  turns: number;
+  openCalls: OpenCallView[];
+  usage: Usage;
+  createdAt: number;
+  updatedAt: number;
+  endedAt?: number | undefined;
+  traceId: string;
+};
+
+/** A run as people see it. `last`: its transcript's last message, for the arguments of its open calls. */
+export function toView(run: Run, last: Message | undefined): RunView {
+  const { runId, agent, session, status, stopReason, error, turns, usage, createdAt, updatedAt, endedAt } = run;
+  const calls = last?.role === "assistant" ? (last.toolCalls ?? []) : [];
+  const openCalls = run.calls.flatMap((call): OpenCallView[] => {
+    if (call.state === "settled") return [];
+    const { callId, tool, state, attempt, effect, decision } = call;
+    const args = calls.find((other) => other.callId === callId)?.arguments ?? "";
+    const base = { callId, tool, state, attempt, effect, arguments: args };
+    return [{ ...base, ...questionOf(call), ...(decision ? { decision } : {}), notBefore: dueOf(call) }];
+  });
+  const traceId = run.trace.traceId;
+  const waitingFor =
+    status === "waiting" ? describeWait(run) : waitsForSession(run) ? "its turn in its session" : undefined;
+  return {
+    runId,
+    agent,
+    status,
+    stopReason,
+    error,
+    session,
+    waitingFor,
+    ...(run.dryRun ? { dryRun: true } : {}),
+    turns,
+    openCalls,
+    usage,
+    createdAt,
+    updatedAt,
+    endedAt,
+    traceId,
+  };
+}
+
+type AskedFields = Pick<OpenCallView, "argumentsHash" | "description" | "reason" | "askedAt" | "expiresAt">;
+
+function questionOf(call: OpenCall): AskedFields {
+  const { question } = call;
+  const about = question && { argumentsHash: question.argumentsHash, description: question.description };
+  if (call.state === "asking") return { ...about, reason: "its outcome is unknown", askedAt: call.askedAt };
+  if (call.state !== "approval") return { ...about };
+  const { askedAt, expiresAt } = call;
+  return { ...about, reason: question?.reason, askedAt, ...(expiresAt === undefined ? {} : { expiresAt }) };
+}
+
+function dueOf(call: OpenCall): number | undefined {
+  if (call.state === "ready") return call.notBefore;
+  if (call.state === "approval") return call.expiresAt;
+  if (call.state === "lost") return call.timeoutAt;
+  return undefined;
+}
+
+function describeWait(run: Run): string {
+  const held =
+    run.model?.hold ?? run.calls.map((call) => (call.state === "ready" ? call.hold : undefined)).find(Boolean);
+  if (held) return held.detail;
+  if (run.calls.some((call) => call.state === "approval" || call.state === "asking")) return "a person's decision";
+  if (run.calls.some((call) => call.state === "lost")) return "the outcome of a call whose worker was lost";
+  return "its next attempt";
+}

@@ -1,0 +1,65 @@
+import type { RunEvent } from "../core/event.ts";
+import { effectiveLimits } from "../core/limits.ts";
+import { answerTextOf } from "../core/reply-text.ts";
+import type { StepOutcome } from "../ports.ts";
+import { toSummaryRequest } from "./choose-window.ts";
+import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
+import { failed, type TurnStep } from "./model-step.ts";
+import { afterAbort, afterReport, type RunStepDeps } from "./step.ts";
+
+/** One model call that condenses the older part of the transcript. If it fails for good the run goes on without that part. */
+export async function performSummary(deps: RunStepDeps, turn: TurnStep): Promise<StepOutcome> {
+  const { run, agent, context } = turn;
+  const { instructions, messages } = await toSummaryRequest(turn);
+  const call = await callModel(deps, run, context, {
+    model: agent.summariser.model,
+    asked: { instructions, messages, tools: [], request: {} },
+    live: false,
+    deadlineMs: effectiveLimits(agent.limits, run).deadlineMs,
+  });
+  if (wasAborted(call, context)) {
+    await reportUsage(deps, run.runId, call);
+    return afterAbort(deps, run, context);
+  }
+  const event = toEvent(deps, turn, call);
+  const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
+  if (!result.change) await reportUsage(deps, run.runId, call);
+  else {
+    const errorType = event.type === "model_failed" ? event.error.code : undefined;
+    recordModel(deps, { run: result.change.run, before: run, agent }, call, context, errorType);
+  }
+  return afterReport(deps, result, context);
+}
+
+function toEvent(
+  deps: RunStepDeps,
+  turn: TurnStep,
+  call: ModelCall,
+): Extract<RunEvent, { type: "summarised" | "model_failed" }> {
+  const { outcome, execution } = call;
+  const { step } = turn.context;
+  const failure = failureOf(outcome);
+  if (!failure) {
+    const text = outcome.type === "reply" ? answerTextOf(outcome.reply) : "";
+    return { type: "summarised", step, execution, text, usage: outcome.usage };
+  }
+  const event = failed(deps, turn, call, failure);
+  if (event.nextAt !== null) return event;
+  deps.logger.warn({ runId: turn.run.runId, error: event.error.code }, "a summary failed; its messages are left out");
+  return { type: "summarised", step, execution, text: withoutSummary(turn), usage: outcome.usage };
+}
+
+/** An answer that was cut off is still a summary; one that says nothing is none. */
+function failureOf(outcome: ModelCall["outcome"]): Parameters<typeof failed>[3] | undefined {
+  if (outcome.type === "failure") return outcome.failure;
+  if (answerTextOf(outcome.reply).trim() !== "") return undefined;
+  return { class: "transient", code: "empty_answer", message: "The model gave no summary." };
+}
+
+/** What stands in for a summary that could not be had. */
+function withoutSummary({ run }: TurnStep): string {
+  const from = run.summary?.upTo ?? 0;
+  const left = (run.model?.upTo ?? from) - from;
+  const note = `[${left} messages after this were left out; no summary of them could be made.]`;
+  return run.summary ? `${run.summary.text}\n\n${note}` : note;
+}

@@ -1,0 +1,121 @@
+import type { Content, Message, ToolCall } from "../core/message.ts";
+import type { TokenCounter } from "../ports.ts";
+import { estimateTokens } from "./estimate.ts";
+
+/** Tokens of an image or another part that is no text: what a picture of middling size takes at the large providers. */
+export const partTokens = 1_000;
+/** What role and separators of a message take. */
+const messageOverhead = 4;
+/** What a call takes beside its name and arguments: its id and the marks around it. */
+const callOverhead = 20;
+
+/**
+ * Counts as `model` does: exactly for models of OpenAI, with an estimate for all others. The vocabulary, some 75 MB, is
+ * loaded by the first call that needs it.
+ */
+export async function tokenCounter(model: string): Promise<TokenCounter> {
+  const encoding = encodingOf(model);
+  const count = encoding === undefined ? estimateTokens : await loadCount(encoding);
+  return toCounter(count, encoding !== undefined);
+}
+
+export type Encoding = "o200k_base" | "cl100k_base";
+
+/** The vocabulary of a model of OpenAI, whatever a gateway puts before its name; undefined for all others. */
+export function encodingOf(model: string): Encoding | undefined {
+  const name = model.toLowerCase().split("/").at(-1) ?? "";
+  if (/^(?:ft:)?(?:gpt-4o|gpt-4\.|gpt-[5-9]|chatgpt-|o[1-9](?:-|$)|gpt-oss)/.test(name)) return "o200k_base";
+  if (/^(?:ft:)?(?:gpt-4|gpt-3\.5|gpt-35)/.test(name)) return "cl100k_base";
+  return undefined;
+}
+
+type Encode = (text: string, options: { disallowedSpecial: Set<string> }) => number;
+const loaded = new Map<Encoding, Promise<(text: string) => number>>();
+
+function loadCount(encoding: Encoding): Promise<(text: string) => number> {
+  const known = loaded.get(encoding) ?? importCount(encoding);
+  loaded.set(encoding, known);
+  return known;
+}
+
+async function importCount(encoding: Encoding): Promise<(text: string) => number> {
+  const { countTokens } =
+    encoding === "o200k_base"
+      ? await import("gpt-tokenizer/encoding/o200k_base")
+      : await import("gpt-tokenizer/encoding/cl100k_base");
+  return (text) => countInPieces(text, countTokens as Encode);
+}
+
+/** Text that looks like a special token is text like any other. */
+const asText = { disallowedSpecial: new Set<string>() };
+
+/** The tokenizer's time grows with the square of the longest run without a break: longer ones are taken in pieces. */
+const longestRun = 512;
+const longRuns = new RegExp(`[^\\s]{${longestRun}}|\\s{${longestRun}}`, "gu");
+
+function countInPieces(text: string, count: Encode): number {
+  const clean = text.isWellFormed() ? text : text.toWellFormed();
+  let tokens = 0;
+  let from = 0;
+  for (const match of clean.matchAll(longRuns)) {
+    const to = match.index + match[0].length;
+    tokens += count(clean.slice(from, match.index), asText) + count(match[0], asText);
+    from = to;
+  }
+  return tokens + (from === 0 ? count(clean, asText) : count(clean.slice(from), asText));
+}
+
+function toCounter(count: (text: string) => number, exact: boolean): TokenCounter {
+  const counter: TokenCounter = {
+    exact,
+    count,
+    countMessage: (message) => countMessage(message, count),
+    cut: (text, tokens) => cutText(text, tokens, count),
+  };
+  return counter;
+}
+
+function countMessage(message: Message, count: (text: string) => number): number {
+  const content = countContent(message.content, count) + messageOverhead;
+  if (message.role !== "assistant") return content;
+  const calls = (message.toolCalls ?? []).reduce((sum, call) => sum + countCall(call, count), 0);
+  const extra = message.extra ? count(JSON.stringify(message.extra)) : 0;
+  return content + calls + extra + count(message.refusal ?? "");
+}
+
+function countCall(call: ToolCall, count: (text: string) => number): number {
+  const extra = call.extra ? count(JSON.stringify(call.extra)) : 0;
+  return count(call.name) + count(call.arguments) + extra + callOverhead;
+}
+
+function countContent(content: Content | null, count: (text: string) => number): number {
+  if (content === null) return 0;
+  if (typeof content === "string") return count(content);
+  return content.reduce(
+    (sum, part) => sum + (part.type === "text" && typeof part.text === "string" ? count(part.text) : partTokens),
+    0,
+  );
+}
+
+/** The longest prefix, to within a few characters, of at most so many tokens; never ends inside a character. */
+function cutText(text: string, tokens: number, count: (text: string) => number): string {
+  // No token is longer than this many characters, but for runs of white space: what lies beyond need not be looked at.
+  const most = Math.max(0, tokens) * charsPerToken;
+  let low = 0;
+  let high = Math.min(text.length, most);
+  if (high === text.length && count(text) <= tokens) return text;
+  while (high - low > precision) {
+    const middle = Math.floor((low + high) / 2);
+    if (count(prefix(text, middle)) <= tokens) low = middle;
+    else high = middle;
+  }
+  return prefix(text, low);
+}
+
+const charsPerToken = 32;
+const precision = 2;
+
+function prefix(text: string, length: number): string {
+  const endsInPair = /[\uD800-\uDBFF]/.test(text.charAt(length - 1)) && length < text.length;
+  return text.slice(0, endsInPair ? length - 1 : length);
+}
