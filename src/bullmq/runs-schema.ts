@@ -11,6 +11,8 @@ const fields: Record<string, string> = {
     "is one of the same agent (`inject`). Needs `session`.",
   metadata: "Values of your own, kept with the run and shown to its tools; the model does not see them.",
   limits: "Bounds of this run. They tighten those of the agent, never widen them.",
+  dryRun: "True: tools that only read are executed, what all others would do is described to the model instead.",
+  by: "Who starts it, for the run's audit trail. Default: unknown.",
   traceparent: "W3C trace context of the request that caused the run; the run's trace hangs under it.",
 };
 

@@ -1,4 +1,4 @@
-import { type Message, textOf } from "./message.ts";
+import type { Message } from "./message.ts";
 
 /** A call that a dry run told of instead of making it: JSON text of its arguments, and what the tool says it would do. */
 export type DescribedCall = { callId: string; tool: string; arguments: string; text: string };
@@ -10,8 +10,8 @@ export function describedCalls(messages: readonly Message[]): DescribedCall[] {
     if (message.role === "assistant") {
       for (const call of message.toolCalls ?? []) given.set(call.callId, call.arguments);
     }
-    if (message.role !== "tool" || !message.described) return [];
-    const { callId, name: tool, content } = message;
-    return [{ callId, tool, arguments: given.get(callId) ?? "", text: textOf(content) }];
+    if (message.role !== "tool" || message.described === undefined) return [];
+    const { callId, name: tool, described: text } = message;
+    return [{ callId, tool, arguments: given.get(callId) ?? "", text }];
   });
 }

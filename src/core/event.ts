@@ -24,8 +24,8 @@ export type CallPlan =
       type: "settle";
       content: string;
       outcome?: "ok" | "failed" | undefined;
-      /** A dry run tells of the call and does not make it. */
-      described?: boolean | undefined;
+      /** What the call would do, where a dry run tells of it and does not make it. */
+      described?: string | undefined;
       policy?: string | undefined;
     };
 

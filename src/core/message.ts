@@ -64,8 +64,8 @@ export type ToolMessage = {
   full?: FullResult | undefined;
   /** Who let the call run or refused it; not sent. */
   decision?: Decision | undefined;
-  /** A dry run told of the call with this text and did not make it; not sent. */
-  described?: boolean | undefined;
+  /** What the call would have done, where a dry run told of it and did not make it; not sent. */
+  described?: string | undefined;
 };
 /** A person's word on a call. `at`: epoch ms. */
 export type Decision = { type: "approved" | "denied"; by: string; at: number };
@@ -103,7 +103,7 @@ export const messageSchema: z.ZodType<Message> = z.discriminatedUnion("role", [
     outcome: z.enum(["ok", "failed", "denied", "cancelled", "unknown"]),
     full: z.looseObject({ ref: z.string(), chars: z.number(), bytes: z.number() }).optional(),
     decision: decisionSchema.optional(),
-    described: z.boolean().optional(),
+    described: z.string().optional(),
   }),
 ]) as unknown as z.ZodType<Message>;
 

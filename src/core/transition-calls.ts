@@ -52,9 +52,9 @@ export function openCalls(draft: Draft, planned: PlannedCall[]): void {
 }
 
 function settlePlanned(draft: Draft, call: OpenCall, plan: Extract<CallPlan, { type: "settle" }>): void {
-  if (plan.described) log(draft, { type: "tool_described", ...named(call) });
-  const { content, outcome = "failed" } = plan;
-  settle(draft, call, { content, outcome, ...(plan.described ? { described: true } : {}) });
+  const { content, outcome = "failed", described } = plan;
+  if (described !== undefined) log(draft, { type: "tool_described", ...named(call) });
+  settle(draft, call, { content, outcome, ...(described === undefined ? {} : { described }) });
 }
 
 function logAsked(draft: Draft, call: OpenCall, why: "policy" | "unknown_outcome"): void {

@@ -30,6 +30,7 @@ const levels: { [type in FeedEntry["type"]]?: "info" | "warn" } = {
   run_ended: "info",
   run_retried: "info",
   approval_asked: "info",
+  approval_expired: "info",
   model_failed: "warn",
   tool_failed: "warn",
   tool_lost: "warn",

@@ -43,6 +43,10 @@ export type StartOptions = {
   priority?: number | undefined;
   /** The first step is owed only after this, in ms. */
   delayMs?: number | undefined;
+  /** Reads are executed, all else is only described to the model; `result()` tells what would have been done. */
+  dryRun?: boolean | undefined;
+  /** Who starts it, for the audit; default "unknown". */
+  by?: string | undefined;
   /** W3C trace context of the request that causes the run; default: the active span. */
   traceparent?: string | undefined;
 };
@@ -148,6 +152,8 @@ async function create(
     at: run.createdAt,
     turn: 0,
     messages: [0, run.messageCount],
+    by: payload.by ?? "unknown",
+    ...(payload.dryRun ? { dryRun: true } : {}),
   };
   const result = await store.create(run, run.messageCount === 0 ? [] : messages, [entry]);
   // A try whose reply was lost finds its own record.
@@ -196,7 +202,7 @@ function parsePayload(value: unknown, limitBytes: number): StartPayload {
   return parsed.data;
 }
 
-/** What makes two starts the same: agent, input and session, whatever the order of keys. */
-function hashInput({ agent, input, session }: StartPayload): string {
-  return hashText(canonical({ agent, input, session }));
+/** What makes two starts the same: agent, input, session and whether it is a dry run, whatever the order of keys. */
+function hashInput({ agent, input, session, dryRun }: StartPayload): string {
+  return hashText(canonical({ agent, input, session, ...(dryRun ? { dryRun } : {}) }));
 }

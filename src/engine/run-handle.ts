@@ -7,15 +7,7 @@ import { DroverError, unknownRun } from "../core/errors.ts";
 import type { RunFeedEvent } from "../core/feed.ts";
 import type { InputMessage, Message } from "../core/message.ts";
 import { answerTextOf } from "../core/reply-text.ts";
-import {
-  isEnded,
-  type OpenCall,
-  type Run,
-  type RunError,
-  type RunStatus,
-  type StopReason,
-  type Usage,
-} from "../core/run.ts";
+import { isEnded, type Run, type RunError, type RunStatus, type StopReason, type Usage } from "../core/run.ts";
 import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
 import type { RunStore, Signals } from "../ports.ts";
 import type { Client } from "./client.ts";
@@ -93,9 +85,7 @@ export function createRunHandle(deps: HandleDeps, runId: string): RunHandle {
     events: (options) => follow(deps, runId, options),
     transcript: async ({ session = false } = {}) => {
       const run = await client.load(runId);
-      const parts: [number, number][] = session ? [[0, run.messageCount]] : ownParts(run);
-      const name = transcriptOf(run);
-      return (await Promise.all(parts.map((part) => store.readMessages(name, ...part)))).flat();
+      return readParts(store, run, session ? [[0, run.messageCount]] : ownParts(run));
     },
     cancel: async ({ by = "unknown", reason = "cancelled" } = {}) =>
       (await client.command(runId, { type: "cancel_requested", by, reason })).applied,
@@ -198,5 +188,10 @@ async function toResult(store: RunStore, run: Run): Promise<RunResult> {
   const output = status === "completed" ? outputOf(last) : undefined;
   const result = { runId, status, stopReason, output, error, turns, usage };
   if (!run.dryRun) return result;
-  return { ...result, dryRun: true, described: describedCalls(await store.readMessages(runId, 0, run.messageCount)) };
+  return { ...result, dryRun: true, described: describedCalls(await readParts(store, run, ownParts(run))) };
+}
+
+async function readParts(store: RunStore, run: Run, parts: [number, number][]): Promise<Message[]> {
+  const name = transcriptOf(run);
+  return (await Promise.all(parts.map((part) => store.readMessages(name, ...part)))).flat();
 }

@@ -1,6 +1,7 @@
 import type { Effect } from "../core/agent.ts";
 import type { Decision, Message } from "../core/message.ts";
 import type { OpenCall, Run, RunError, RunStatus, StopReason, Usage } from "../core/run.ts";
+import { waitsForSession } from "../core/session.ts";
 
 /** A call that the run waits for, as people see it. `asking`: its outcome is unknown and a person decides. */
 export type OpenCallView = {

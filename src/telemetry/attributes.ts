@@ -24,6 +24,7 @@ export function ofRun(run: Run): Attributes {
   return {
     "drover.run.id": run.runId,
     "gen_ai.agent.name": run.agent,
+    ...(run.dryRun ? { "drover.dry_run": true } : {}),
     ...(run.session === undefined ? {} : { "gen_ai.conversation.id": run.session }),
   };
 }

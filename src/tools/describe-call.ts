@@ -23,10 +23,13 @@ export function describeCall(tool: Tool, given: Arguments): string {
   return ownWords(tool, given) ?? `${tool.name} with ${argumentsText(given)}`;
 }
 
-/** What a dry run tells the model instead of making the call. */
-export function describeDryRun(tool: Tool, given: Arguments): string {
-  const otherwise = `Dry run: ${tool.name} was not executed. It would have been called with ${argumentsText(given)}.`;
-  return ownWords(tool, given) ?? otherwise;
+/** What a dry run tells people of a call, and the model instead of making it. */
+export function describeDryRun(tool: Tool, given: Arguments): { described: string; content: string } {
+  const own = ownWords(tool, given);
+  // The model, and whoever reads the transcript after it, must not take the words for a deed.
+  if (own !== undefined) return { described: own, content: `Dry run, not executed: ${own}` };
+  const described = `Dry run: ${tool.name} was not executed. It would have been called with ${argumentsText(given)}.`;
+  return { described, content: described };
 }
 
 function argumentsText({ accepted }: Arguments): string {

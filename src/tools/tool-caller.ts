@@ -80,8 +80,7 @@ function planCall(entry: Entry, text: string, { dryRun = false }: { dryRun?: boo
   const asks = mustAsk(tool, prepared.args);
   // A read that somebody would have to approve is not executed either: a dry run is no way around a person.
   if (dryRun && (tool.effect !== "read" || asks)) {
-    const content = describeDryRun(tool, prepared);
-    return { type: "settle", content, outcome: "ok", described: true, ...policy };
+    return { type: "settle", ...describeDryRun(tool, prepared), outcome: "ok", ...policy };
   }
   const { effect, approval, timeoutMs, queue, approvalExpiresMs } = tool;
   const onUnknown = effect === "irreversible" && approval !== "never" ? "ask" : "tell";

@@ -1,6 +1,7 @@
 // Catches: an irreversible act without a person's word or twice after it, and a wait that holds something in a process.
 import { describe, expect, test } from "vitest";
-import type { RunHandle, RunView } from "../../src/engine/run-handle.ts";
+import type { RunHandle } from "../../src/engine/run-handle.ts";
+import type { RunView } from "../../src/engine/run-view.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeReply, type FakeRequest, turnOf } from "../support/fake-openai.ts";
 import { problemsOf } from "../support/transcript.ts";

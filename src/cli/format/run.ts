@@ -1,5 +1,5 @@
 import type { RunStatus, StopReason, Usage } from "../../core/run.ts";
-import type { OpenCallView, RunView } from "../../engine/run-handle.ts";
+import type { OpenCallView, RunView } from "../../engine/run-view.ts";
 import type { Mark, Output } from "../output.ts";
 import { toDuration, toOneLine } from "./text.ts";
 
