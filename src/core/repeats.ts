@@ -59,7 +59,10 @@ function lastTurns(messages: readonly Message[], from: number, most: number): Tu
 }
 
 function namesOf({ answer }: Turn): string {
-  return (answer.toolCalls ?? []).map((call) => call.name).join(" ");
+  return (answer.toolCalls ?? [])
+    .map((call) => call.name)
+    .sort()
+    .join(" ");
 }
 
 /** Equal for turns whose calls and results are equal, in whatever order the calls were made. */

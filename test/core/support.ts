@@ -92,7 +92,7 @@ const planArb = fc.constantFrom(runPlan, writePlan, askPlan, settlePlan);
 
 /** An event made of small numbers, resolved against the run it meets: sometimes fitting, sometimes late or foreign. */
 export const moveArb = fc.record({
-  kind: fc.nat(16),
+  kind: fc.nat(22),
   pick: fc.nat(7),
   fits: fc.boolean(),
   plans: fc.array(planArb, { maxLength: 4 }),
@@ -156,6 +156,17 @@ export function toEvent(run: Run, move: Move, clock: number): RunEvent {
       ? { type: "retry_requested", by: "p" }
       : { type: "usage_reported", execution: `u${move.pick}`, usage: { ...noUsage, inputTokens: 1 } },
     { type: "step_isolated", step: anyRef, count: 1 + ((move.flag ? run.model : call)?.isolatedStarts ?? 0) },
+    { type: "summary_wanted", step: modelRef, upTo: move.pick },
+    { type: "summarised", step: modelRef, execution: `s${move.pick}`, text: "so far", usage: noUsage },
+    { type: "window_shrunk", step: modelRef, execution: `w${move.pick}`, budgetTokens: 1_000 - move.wait, error },
+    answered(run, [], {
+      step: modelRef,
+      next: move.flag ? { type: "verify" } : { type: "reask", feedback: "not JSON", max: 1 },
+    } as Partial<RunEvent>),
+    move.flag
+      ? { type: "answer_verified", step: modelRef }
+      : { type: "answer_refused", step: modelRef, feedback: "wrong", max: 1 },
+    { type: "verify_failed", step: modelRef, error, nextAt: move.flag ? nextAt : null },
   ];
   return events[move.kind % events.length] as RunEvent;
 }
