@@ -1,6 +1,8 @@
+import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { type LogLevel, logLevels } from "./core/defaults.ts";
 import { DroverError, toError } from "./core/errors.ts";
+import { type Policy, parsePolicy } from "./core/policy.ts";
 
 // The one place that reads the environment. Everything else is given what it needs.
 
@@ -16,6 +18,8 @@ export type Config = {
   logLevel: LogLevel;
   payloadLimitBytes: number;
   stopGraceMs: number;
+  /** What operators decide about tools; undefined: nothing. */
+  policy: Policy | undefined;
   /** The standard `OTEL_*` variables, as they are. */
   otel: Record<string, string>;
 };
@@ -31,7 +35,12 @@ export type Setting = {
   secret: boolean;
 };
 
-type SettingSpec = Setting & { key: Exclude<keyof Config, "otel">; schema: z.ZodType };
+type SettingSpec = Setting & {
+  key: Exclude<keyof Config, "otel">;
+  schema: z.ZodType;
+  /** The schema's own words say more than `expected`. */
+  tellsMore?: boolean;
+};
 
 const redisSchemes = ["redis:", "rediss:", "unix:"];
 
@@ -131,7 +140,36 @@ const specs: SettingSpec[] = [
     secret: false,
     schema: integer(0, 600_000),
   },
+  {
+    key: "policy",
+    name: "DROVER_POLICY",
+    description:
+      "What workers may do with tools, over what the code says: a list of rules in JSON, or the path of a file with one.",
+    defaultValue: undefined,
+    expected: "a list of rules in JSON, or the path of a file that holds one",
+    secret: false,
+    schema: z.string().transform(readPolicy),
+    tellsMore: true,
+  },
 ];
+
+/** A policy from JSON text, or from the file that a path names. */
+function readPolicy(value: string, context: z.core.$RefinementCtx): Policy {
+  const refuse = (...problems: string[]): Policy => {
+    for (const message of problems) context.issues.push({ code: "custom", message, input: value });
+    return [];
+  };
+  const isText = /^[[{]/.test(value);
+  const where = isText ? "" : `${value}: `;
+  let json: unknown;
+  try {
+    json = JSON.parse(isText ? value : readFileSync(value, "utf8"));
+  } catch (error) {
+    return refuse(`${where}expected a list of rules in JSON, received what cannot be read (${toError(error).message})`);
+  }
+  const parsed = parsePolicy(json);
+  return parsed.ok ? parsed.policy : refuse(...parsed.problems.map((problem) => where + problem));
+}
 
 /** All settings but `OTEL_*`, in the order in which documentation lists them. */
 export const settings: readonly Setting[] = specs.map(({ name, description, defaultValue, expected, secret }) => ({
@@ -174,6 +212,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     }
     const parsed = spec.schema.safeParse(value);
     if (parsed.success) values[spec.key] = parsed.data;
+    else if (spec.tellsMore) problems.push(...parsed.error.issues.map(({ message }) => `${spec.name}: ${message}`));
     else problems.push(`${spec.name}: expected ${spec.expected}, received ${toReceived(spec, value)}`);
   }
   if (problems.length > 0) {

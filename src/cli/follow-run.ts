@@ -3,6 +3,7 @@ import type { RunFeedEvent } from "../core/feed.ts";
 import type { RunHandle } from "../engine/run-handle.ts";
 import type { Context } from "./context.ts";
 import { toCode } from "./errors.ts";
+import { printDescribed } from "./format/dry-run.ts";
 import { toEventLine } from "./format/event.ts";
 import { toDecisions } from "./format/run.ts";
 import { toPrintable } from "./format/text.ts";
@@ -22,6 +23,7 @@ export async function followRun(context: Context, run: RunHandle, options: { jso
   const stop = listenForStop();
   try {
     const ended = await printAll(context, run, printer, stop.signal);
+    if (ended && !options.json) await printDescribed(context, run);
     if (!ended) context.output.note(`stopped watching; the run goes on (${context.program} watch ${run.id})`);
     return ended ? toExitCode(ended) : 130;
   } finally {
@@ -89,7 +91,7 @@ function createPrinter({ output, program }: Context, runId: string): Printer {
       const line = toEventLine(event, output.mark);
       if (line !== undefined) output.line(line);
       if (event.type === "approval_asked") {
-        for (const command of toDecisions(program, runId, event.callId)) output.line(`    ${command}`);
+        for (const command of toDecisions(program, runId, event)) output.line(`    ${command}`);
       }
     },
   };

@@ -3,6 +3,7 @@ import type { Agent } from "../define-agent.ts";
 import { createDrover } from "../drover.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import type { Context } from "./context.ts";
+import { count } from "./format/text.ts";
 
 export type WorkerOptions = {
   agents: Agent[];
@@ -28,13 +29,14 @@ export async function startWorker(context: Context, options: WorkerOptions): Pro
   const config = context.config();
   const { agents, redis, queues, concurrency = config.concurrency } = options;
   const logger = createLogger({ level: config.logLevel, destination: process.stderr });
-  const { prefix, payloadLimitBytes, stopGraceMs: graceMs } = config;
-  const drover = createDrover({ redis, prefix, payloadLimitBytes, agents, logger });
+  const { prefix, payloadLimitBytes, stopGraceMs: graceMs, policy } = config;
+  const drover = createDrover({ redis, prefix, payloadLimitBytes, agents, logger, policy });
   try {
     const worker = await drover.work({ concurrency, queues, graceMs });
+    const rules = policy === undefined ? "" : ` | policy of ${count(policy.length, "rule")}`;
     const names = agents.map((agent) => agent.name).join(", ");
     return {
-      description: `agents ${names} | queues ${worker.queues.join(", ")} | concurrency ${concurrency} | redis ${hidePassword(redis)}`,
+      description: `agents ${names} | queues ${worker.queues.join(", ")} | concurrency ${concurrency}${rules} | redis ${hidePassword(redis)}`,
       stop: () => drover.close(),
     };
   } catch (error) {

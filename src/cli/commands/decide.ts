@@ -6,12 +6,13 @@ import { type Context, withDrover } from "../context.ts";
 import { isUpToPerson } from "../format/run.ts";
 import { whoAmI } from "../options.ts";
 
-type Options = { by: string; reason?: string; json?: boolean };
+type Options = { by: string; reason?: string; hash?: string; json?: boolean };
 
 /** `drover approve ID [CALL]`. */
 export function registerApprove(program: Command, context: Context, exit: Exit): void {
-  addDecision(program, "approve", "let a call that waits for a person run").action(
-    (id: string, callId: string | undefined, options: Options) =>
+  addDecision(program, "approve", "let a call that waits for a person run")
+    .option("--hash <hash>", "of the arguments you decided on, as shown; a call of others is refused")
+    .action((id: string, callId: string | undefined, options: Options) =>
       act(context, exit, options, () =>
         decide(
           context,
@@ -19,11 +20,11 @@ export function registerApprove(program: Command, context: Context, exit: Exit):
           { callId, json: options.json },
           {
             told: "approved",
-            apply: (run, call) => run.approve(call, { by: options.by }),
+            apply: (run, call) => run.approve(call, { by: options.by, argumentsHash: options.hash }),
           },
         ),
       ),
-  );
+    );
 }
 
 /** `drover deny ID [CALL]`. */

@@ -3,7 +3,7 @@ import { act, type Exit } from "../command.ts";
 import { type Context, withDrover } from "../context.ts";
 import { followRun } from "../follow-run.ts";
 import { toStatus } from "../format/run.ts";
-import { addLimits, pickLimits, readInput, toInteger, toPairs } from "../options.ts";
+import { addLimits, pickLimits, readInput, toInteger, toPairs, whoAmI } from "../options.ts";
 
 type Options = Parameters<typeof pickLimits>[0] & {
   id?: string;
@@ -11,6 +11,8 @@ type Options = Parameters<typeof pickLimits>[0] & {
   metadata?: Record<string, string>;
   priority?: number;
   delayMs?: number;
+  dryRun?: boolean;
+  by: string;
   watch?: boolean;
   json?: boolean;
 };
@@ -27,6 +29,8 @@ export function registerStart(program: Command, context: Context, exit: Exit): v
     .option("--metadata <key=value>", "kept with the run and given to its tools; may be repeated", toPairs)
     .option("--priority <n>", "lower goes first", toInteger(1, 2_097_152))
     .option("--delay-ms <ms>", "begin only after this time", toInteger(0, 315_360_000_000))
+    .option("--dry-run", "execute what only reads; what other tools would do is told, not done")
+    .option("--by <who>", "who starts it", whoAmI())
     .option("--watch", "follow the run to its end; exit code 0 only if it completes")
     .option("--json", "print JSON");
   addLimits(command).action((agent: string, input: string, options: Options) =>
@@ -44,6 +48,8 @@ async function start(context: Context, agent: string, argument: string, options:
       limits: pickLimits(options),
       priority: options.priority,
       delayMs: options.delayMs,
+      dryRun: options.dryRun,
+      by: options.by,
     });
     if (options.watch) {
       context.output.note(`run ${run.id}`);

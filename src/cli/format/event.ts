@@ -14,7 +14,7 @@ export function toEventLine(event: RunFeedEvent, mark: Output["mark"]): string |
 function describe({ event, mark }: Told): string | undefined {
   switch (event.type) {
     case "run_created":
-      return "queued";
+      return event.dryRun ? "queued, as a dry run" : "queued";
     case "run_began":
       return "began";
     case "model_answered":
@@ -24,11 +24,17 @@ function describe({ event, mark }: Told): string | undefined {
     case "tool_finished":
       return toolFinished(event, mark);
     case "approval_asked":
-      return mark("yellow", `${event.tool} ${event.callId} ${asked[event.why]}`);
+      return mark("yellow", `${event.tool} ${event.callId} ${asked[event.why]}${because(event.reason)}`);
     case "approved":
       return `${event.tool} ${event.callId} approved by ${toOneLine(event.by, 80)}`;
     case "denied":
       return `${event.tool} ${event.callId} denied by ${toOneLine(event.by, 80)}: ${toOneLine(event.reason, 200)}`;
+    case "approval_expired":
+      return mark("yellow", `${event.tool} ${event.callId}: nobody decided in time`);
+    case "tool_described":
+      return mark("cyan", `${event.tool} ${event.callId} not executed, only described`);
+    case "policy_applied":
+      return mark("dim", `${event.tool} ${event.callId}${because(event.policy)}`);
     case "input_received":
       return `${count(event.count, "message")} received`;
     case "run_retried":
@@ -39,6 +45,8 @@ function describe({ event, mark }: Told): string | undefined {
       return describeTrouble(event, mark);
   }
 }
+
+const because = (reason: string | undefined): string => (reason === undefined ? "" : ` (${toOneLine(reason, 200)})`);
 
 const asked = { policy: "waits for approval", unknown_outcome: "has an unknown outcome and waits for a decision" };
 

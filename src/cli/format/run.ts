@@ -61,6 +61,7 @@ export function toSummary(run: RunView, mark: Output["mark"]): string[] {
     ["run", run.runId],
     ["agent", toOneLine(run.agent, 128)],
     ["status", toStatus(run, mark)],
+    ["dry run", run.dryRun && "what reads is executed, all else only described"],
     ["reason", run.error && `${toOneLine(run.error.message, 1000)} (${run.error.code})`],
     ["waits for", run.waitingFor && toOneLine(run.waitingFor, 500)],
     ["turns", String(run.turns)],
@@ -76,8 +77,21 @@ export function toSummary(run: RunView, mark: Output["mark"]): string[] {
 export function toOpenCalls(run: RunView, mark: Output["mark"], program: string): string[] {
   return run.openCalls.flatMap((call) => [
     `${mark("bold", call.callId)} ${toOneLine(call.tool, 128)} ${toOneLine(call.arguments, 300)} ${mark("yellow", states[call.state])}`,
-    ...(isUpToPerson(call) ? toDecisions(program, run.runId, call.callId).map((line) => `    ${line}`) : []),
+    ...toQuestion(call).map((line) => `    ${line}`),
+    ...(isUpToPerson(call) ? toDecisions(program, run.runId, call).map((line) => `    ${line}`) : []),
   ]);
+}
+
+/** What a person needs to know to decide on a call. */
+function toQuestion(call: OpenCallView): string[] {
+  if (!isUpToPerson(call)) return call.decision ? [`approved by ${toOneLine(call.decision.by, 80)}`] : [];
+  const { effect, description, reason, askedAt, expiresAt } = call;
+  const since = askedAt === undefined ? "" : `, asked ${new Date(askedAt).toISOString()}`;
+  const until = expiresAt === undefined ? "" : `, expires ${new Date(expiresAt).toISOString()}`;
+  return [
+    ...(description === undefined ? [] : [`would do: ${toOneLine(description, 500)}`]),
+    `effect ${effect}${reason === undefined ? "" : `, because ${toOneLine(reason, 300)}`}${since}${until}`,
+  ];
 }
 
 const states: Record<OpenCallView["state"], string> = {
@@ -94,6 +108,11 @@ export function isUpToPerson(call: Pick<OpenCallView, "state">): boolean {
 }
 
 /** The commands that decide an open call, ready to be pasted. `program`: how this one was called. */
-export function toDecisions(program: string, runId: string, callId: string): string[] {
-  return [`${program} approve ${runId} ${callId}`, `${program} deny ${runId} ${callId} --reason "..."`];
+export function toDecisions(
+  program: string,
+  runId: string,
+  { callId, argumentsHash }: { callId: string; argumentsHash?: string | undefined },
+): string[] {
+  const bound = argumentsHash === undefined ? "" : ` --hash ${argumentsHash}`;
+  return [`${program} approve ${runId} ${callId}${bound}`, `${program} deny ${runId} ${callId} --reason "..."`];
 }
