@@ -7,14 +7,19 @@
  */
 export function estimateTokens(text: string): number {
   let tokens = 0;
-  for (const [run] of text.matchAll(/[A-Za-z]+|\d+| +|\s+|[^\sA-Za-z\d]+/g)) tokens += estimateRun(run);
+  for (const [run] of text.matchAll(/[A-Za-z\d+/=_-]{24,}|[A-Za-z]+|\d+| +|\s+|[^\sA-Za-z\d]+/g))
+    tokens += estimateRun(run);
   return Math.ceil(tokens);
 }
 
 function estimateRun(run: string): number {
+  if (run.length >= 24 && /^[A-Za-z\d+/=_-]+$/.test(run)) {
+    if (/[a-z]/.test(run) && /[A-Z]/.test(run) && /\d/.test(run)) return run.length / 1.7;
+    if (/[^A-Za-z]/.test(run)) return (run.match(/[A-Za-z]+|\d+|[^A-Za-z\d]/g) ?? []).reduce(addRun, 0);
+  }
   const first = run.charCodeAt(0);
-  if (isLetter(first)) return run.length <= 6 ? 1.1 : run.length / (isMixed(run) ? 1.7 : 4.5);
-  if (first >= 48 && first <= 57) return run.length / 2.2;
+  if (isLetter(first)) return Math.max(1.1, run.length / 4.5, 0.6 + 0.9 * caseChanges(run));
+  if (first >= 48 && first <= 57) return Math.ceil(run.length / 3) + 0.2;
   if (first === 32) return run.length === 1 ? 0 : 0.5 + run.length / 60;
   if (first < 32) return 0.4 + run.length / 6;
   let tokens = 0;
@@ -22,18 +27,23 @@ function estimateRun(run: string): number {
   return tokens;
 }
 
+function addRun(sum: number, run: string): number {
+  return sum + estimateRun(run);
+}
+
 function isLetter(code: number): boolean {
   return (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
 }
 
-/** Letters as in base64 or hashes: upper case in the midst of lower case. */
-function isMixed(run: string): boolean {
-  return /[a-z][A-Z]+[a-z]+[A-Z]/.test(run) || /[A-Z]{3}[a-z]/.test(run);
+/** How often upper case follows lower case or ends before it: names in camel case, hashes, base64. */
+function caseChanges(run: string): number {
+  return run.match(/[a-z](?=[A-Z])|[A-Z]{2}(?=[a-z])/g)?.length ?? 0;
 }
 
 function estimateChar(code: number): number {
-  if (code < 0x80) return 0.75;
+  if (code < 0x80) return 0.95;
   if (code < 0x250) return 0.8;
+  if (code < 0x530) return 0.38;
   if (code < 0x800) return 0.65;
   if (code >= 0x3040 && code <= 0x30ff) return 0.95;
   if (code >= 0x4e00 && code <= 0x9fff) return 1.05;
