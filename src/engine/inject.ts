@@ -47,8 +47,10 @@ export async function inject(
 /** The run if it takes the input, or has taken it before. */
 async function give(deps: Deps, runId: string, inputId: string, payload: StartPayload): Promise<Run | null> {
   const target = await deps.store.load(runId);
-  if (target?.agent !== payload.agent) return null;
+  // Nor does a dry run's input reach a run that acts.
+  if (target?.agent !== payload.agent || Boolean(target.dryRun) !== Boolean(payload.dryRun)) return null;
   const messages = toInputMessages(payload.input);
-  const { run, applied } = await deps.command(runId, { type: "input_received", inputId, messages });
+  const { by = "unknown" } = payload;
+  const { run, applied } = await deps.command(runId, { type: "input_received", inputId, messages, by });
   return applied || run.inputIds.includes(inputId) ? run : null;
 }

@@ -4,7 +4,8 @@ import { runIdSchema } from "../core/new-run.ts";
 import { sessionTranscript } from "../core/session.ts";
 import type { RunStore } from "../ports.ts";
 import type { Client, StartOptions } from "./client.ts";
-import { type RunHandle, type RunView, toView } from "./run-handle.ts";
+import type { RunHandle } from "./run-handle.ts";
+import { type RunView, toView } from "./run-view.ts";
 
 /** Runs that share a transcript, from any process. */
 export type SessionHandle = {

@@ -1,7 +1,7 @@
 import { isForbidden, type Policy, rulingOn, rulingText } from "../../core/policy.ts";
 import type { Agent } from "../../define-agent.ts";
 import { governTool } from "../../tools/govern-tool.ts";
-import { toDuration, toOneLine } from "./text.ts";
+import { toOneLine } from "./text.ts";
 
 /** How a tool of an agent will be treated. `rule`: the rules of the policy that decided anything; empty: its own code. */
 export type ToolSettings = {
@@ -40,7 +40,7 @@ export function toSettingsRows(settings: readonly ToolSettings[]): [string[], st
     toOneLine(tool, 64),
     allowed ? effect : "not allowed",
     allowed ? approval : "",
-    allowed && approval !== "never" && approvalExpiresMs !== undefined ? toDuration(approvalExpiresMs) : "",
+    allowed && approval !== "never" && approvalExpiresMs !== undefined ? `${approvalExpiresMs / 1_000} s` : "",
     rule === "" ? "the tool's own" : rule,
   ]);
   return [["agent", "tool", "effect", "approval", "expires after", "by"], rows];
