@@ -60,8 +60,9 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
 /** What the commit expects to find, and what it is known by. */
 function expected({ previous, run, append, fresh }: CommitInput): (string | number)[] {
   const [revision, token] = previous ? [previous.revision, previous.token] : ["", ""];
-  // Not what the run knew before: a session's transcript has grown since.
-  const length = run.messageCount - append.length;
+  // Not what the run knew before: a session's transcript may have grown since. Only who appends to it has to know it all.
+  const isBystander = run.baseMessage !== undefined && append.length === 0;
+  const length = isBystander ? "" : run.messageCount - append.length;
   return [revision, token, run.token, length, fresh ? "fresh" : ""];
 }
 

@@ -7,10 +7,10 @@
  * KEYS: 1 head, 2 messages, 3 results, 4 feed, 5 live, 6 owing, 7 and up: listing sets and a session's line.
  *
  * ARGV: 1 expected revision ("" if the run must not exist), 2 expected token, 3 the commit's own token,
- * 4 transcript length before the commit, 5 "fresh" to drop what the run held before, 6 the run id, 7 its score in
- * `owing` ("" for none), 8 "expire:<ms>" or "persist" or "" for the live text, 9 channel to publish on, 10 channel
- * to publish on when the run ends, 11 sequence number of the last feed entry ("" for none), 12 JSON list of the feed
- * entries; 13 to 16: how many index changes,
+ * 4 transcript length before the commit ("" if it may be any), 5 "fresh" to drop what the run held before, 6 the run
+ * id, 7 its score in `owing` ("" for none), 8 "expire:<ms>" or "persist" or "" for the live text, 9 channel to publish
+ * on, 10 channel to publish on when the run ends, 11 sequence number of the last feed entry ("" for none), 12 JSON list
+ * of the feed entries; 13 to 16: how many index changes,
  * appended messages, early results and removed fields follow. Then these, flat: index changes (number of the key, "add"
  * or "remove" for a set, "push" or "drop" for a list, member), appended messages ("message" and entry, or "result" and call id), early results (call id,
  * JSON), fields removed from the head (name), and to the end fields set in the head (name, value).
@@ -38,7 +38,7 @@ local resultAt = appendAt + 2 * ARGV[14]
 local removeAt = resultAt + 2 * ARGV[15]
 local fieldAt = removeAt + ARGV[16]
 
-if not fresh then
+if not fresh and ARGV[4] ~= '' then
   if redis.call('LLEN', KEYS[2]) ~= tonumber(ARGV[4]) then return {-1, 'transcript'} end
 end
 local early = {}

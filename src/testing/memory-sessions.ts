@@ -28,6 +28,7 @@ export function createMemorySessions(records: ReadonlyMap<string, unknown>): Mem
     transcripts,
     messagesOf: (run) => copy(transcripts.get(transcriptOf(run))?.slice(0, run.messageCount) ?? []),
     append({ run, append }, messages) {
+      if (run.baseMessage !== undefined && append.length === 0) return;
       const stored = transcripts.get(transcriptOf(run)) ?? [];
       if (stored.length !== run.messageCount - append.length) {
         throw new DroverError("invalid", `The stored record of run ${run.runId} is damaged (transcript).`);

@@ -80,7 +80,7 @@ describe("the published schema of the runs queue", () => {
       required: ["agent", "input"],
     });
     const properties = Object.values(schema.properties as Record<string, { description?: string }>);
-    expect(properties).toHaveLength(6);
+    expect(properties).toHaveLength(9);
     expect(properties.every(({ description }) => typeof description === "string")).toBe(true);
   });
 

@@ -2,10 +2,11 @@ import { inject } from "vitest";
 import { connect } from "../../src/redis/connection.ts";
 import { createKeys } from "../../src/redis/keys.ts";
 import { createRedisRunStore } from "../../src/redis/run-store.ts";
-import { runStoreContract } from "../contract/run-store.contract.ts";
+import { runStoreContract, type StoreUnderTest } from "../contract/run-store.contract.ts";
+import { sessionsContract } from "../contract/sessions.contract.ts";
 import { deletePrefix, testPrefix } from "../support/redis.ts";
 
-runStoreContract("Redis", async () => {
+async function start(): Promise<StoreUnderTest> {
   const prefix = testPrefix();
   const connection = connect(inject("redisUrl"), { role: "worker" });
   const store = createRedisRunStore({ connection, keys: createKeys(prefix) });
@@ -16,4 +17,7 @@ runStoreContract("Redis", async () => {
       await deletePrefix(inject("redisUrl"), prefix);
     },
   };
-});
+}
+
+runStoreContract("Redis", start);
+sessionsContract("Redis", start);

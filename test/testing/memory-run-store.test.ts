@@ -3,10 +3,13 @@ import { manualClock } from "../../src/testing/manual-clock.ts";
 import { createMemoryRunStore } from "../../src/testing/memory-run-store.ts";
 import { createMemorySignals } from "../../src/testing/memory-signals.ts";
 import { change, committed, created } from "../contract/run-fixtures.ts";
-import { runStoreContract } from "../contract/run-store.contract.ts";
+import { runStoreContract, type StoreUnderTest } from "../contract/run-store.contract.ts";
+import { sessionsContract } from "../contract/sessions.contract.ts";
 import { signalsContract } from "../contract/signals.contract.ts";
 
-runStoreContract("memory", async () => ({ store: createMemoryRunStore(), close: async () => {} }));
+const start = async (): Promise<StoreUnderTest> => ({ store: createMemoryRunStore(), close: async () => {} });
+runStoreContract("memory", start);
+sessionsContract("memory", start);
 
 signalsContract("memory", async () => {
   const signals = createMemorySignals();
