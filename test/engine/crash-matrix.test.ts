@@ -179,6 +179,12 @@ async function play(point?: CrashPoint, redeliverEveryStep = false): Promise<Pla
 
 const once = ["post matrix-1:call-1-2", "pay matrix-1:call-2-1"];
 
+/** A message without the time of its decision: a run that lost a worker is asked about later. */
+function timeless(message: Message): Message {
+  if (message.role !== "tool" || !message.decision) return message;
+  return { ...message, decision: { ...message.decision, at: 0 } };
+}
+
 function expectSound(played: Played, clean: Played): void {
   expect(played.run.status).toBe("completed");
   expect(played.messages.length).toBe(clean.messages.length);
@@ -188,7 +194,7 @@ function expectSound(played: Played, clean: Played): void {
     if (message.role === "tool" && message.outcome === "unknown") {
       expect(["post", "pay"]).toContain(message.name);
       expect(other).toMatchObject({ role: "tool", callId: message.callId });
-    } else expect(message).toEqual(other);
+    } else expect(timeless(message)).toEqual(other && timeless(other));
   });
   for (const effect of once) expect(played.ledger.filter((line) => line === effect).length).toBeLessThanOrEqual(1);
 }
