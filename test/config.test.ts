@@ -87,6 +87,25 @@ test("all problems are reported at once, secrets not shown", () => {
   expect(message).not.toContain("secret");
 });
 
+test("DROVER_POLICY is JSON or the path of a file with it; each thing wrong with it is told by rule and field", () => {
+  const dir = mkdtempSync(join(tmpdir(), "drover-config-"));
+  const file = join(dir, "policy.json");
+  writeFileSync(file, '[{"tool":"pay","approval":"always"}]');
+  const policy = [{ tool: "pay", approval: "always" }];
+  expect(readConfig({}).policy).toBeUndefined();
+  expect(readConfig({ DROVER_POLICY: ' [{"tool":"pay","approval":"always"}] ' }).policy).toEqual(policy);
+  expect(readConfig({ DROVER_POLICY: file }).policy).toEqual(policy);
+  writeFileSync(file, '[{"tool":"pay","approval":"no"},{"tool":"x"}]');
+  const message = problemOf({ DROVER_POLICY: file, DROVER_CONCURRENCY: "x" });
+  expect(message).toMatch(/^3 settings are wrong/);
+  expect(message).toContain(`DROVER_POLICY: ${file}: rule 1, approval: expected "always" or "never"`);
+  expect(message).toContain(`DROVER_POLICY: ${file}: rule 2: it sets none of`);
+  for (const value of ["[", join(dir, "missing.json"), "{}"]) {
+    expect(problemOf({ DROVER_POLICY: value })).toMatch(/DROVER_POLICY: .*expected a list of rules/);
+  }
+  rmSync(dir, { recursive: true });
+});
+
 test("OTEL_* variables pass through as they are", () => {
   const config = readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://j:4318", OTEL_SERVICE_NAME: "", OTHER: "1" });
   expect(config.otel).toEqual({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://j:4318" });

@@ -36,7 +36,7 @@ function make(policy: Policy, ...names: string[]): { drover: Drover; agent: Agen
   return { drover: createMemoryDrover({ agents: [agent], policy }), agent };
 }
 
-async function toolResults(run: RunHandle): Promise<object[]> {
+async function toolResults(run: Pick<RunHandle, "transcript">): Promise<object[]> {
   return (await run.transcript()).filter((message) => message.role === "tool");
 }
 

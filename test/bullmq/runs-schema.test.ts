@@ -17,7 +17,9 @@ const good: [string, unknown][] = [
     "messages in parts, with fields of a provider",
     {
       agent: "a",
-      input: [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:," }, detail: 1 }] }],
+      input: [
+        { role: "user", content: [{ type: "image_url", image_url: { url: "data:image/png;base64,AA==" }, detail: 1 }] },
+      ],
     },
   ],
   [
@@ -31,6 +33,8 @@ const good: [string, unknown][] = [
       session: "chat-7",
       metadata: { order: 42, tags: ["a", null], nested: { ok: true } },
       limits: { maxTurns: 3, maxTokens: 10_000, maxCostUsd: 0.5, deadlineMs: 60_000 },
+      dryRun: true,
+      by: "ann",
       traceparent,
     },
   ],
@@ -51,6 +55,8 @@ const bad: [string, unknown][] = [
   ["a message without content", { agent: "a", input: [{ role: "user" }] }],
   ["a message with a field too many", { agent: "a", input: [{ role: "user", content: "x", tool_calls: [] }] }],
   ["a part without type", { agent: "a", input: [{ role: "user", content: [{ text: "x" }] }] }],
+  ["a dry run that is neither", { agent: "a", input: "b", dryRun: "yes" }],
+  ["nobody who starts it", { agent: "a", input: "b", by: "" }],
   ["a field too many", { agent: "a", input: "b", prio: 1 }],
   ["a session that is no id", { agent: "a", input: "b", session: "12" }],
   ["metadata that is no object", { agent: "a", input: "b", metadata: "x" }],

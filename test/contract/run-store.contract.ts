@@ -218,11 +218,12 @@ function committing(store: Store): void {
     );
     expect((await store().load("run-a"))?.calls).toEqual(run.calls);
     const hold = { reason: "unknown_tool" as const, detail: "lookup", count: 1 };
+    const question = { argumentsHash: "h", description: "looks it up", reason: "policy rule 1: approval always" };
     const states = [
-      openCall(1, { state: "approval", askedAt: at, expiresAt: at + 9 }),
+      openCall(1, { state: "approval", askedAt: at, expiresAt: at + 9, question }),
       openCall(2, { state: "lost", startToken: "s", timeoutAt: at + 5 }),
       openCall(3, { state: "asking", askedAt: at, crashes: 1, isolatedStarts: 2, queue: "browser" }),
-      openCall(4, { notBefore: at + 1, hold }),
+      openCall(4, { notBefore: at + 1, hold, question, decision: { type: "approved", by: "ann", at } }),
     ];
     run = await committed(store(), change(run, { calls: states }));
     expect((await store().load("run-a"))?.calls).toEqual(states);

@@ -28,6 +28,15 @@ const totals = [
 
 const keys = (plan: { attributes: object }): string[] => Object.keys(plan.attributes).sort();
 
+test("every span of a dry run, and of no other, says so", () => {
+  const dry = { ...run, dryRun: true };
+  const plans = [planRoot(dry), planStart(dry), planStep(toolSpan(dry), false), planStep(modelSpan(dry), false)];
+  for (const plan of [...plans, planApproval(dry, approval), planEnd(dry)]) {
+    expect(plan.attributes).toMatchObject({ "drover.dry_run": true });
+  }
+  expect(planRoot(run).attributes).not.toHaveProperty("drover.dry_run");
+});
+
 test("chat", () => {
   expect(keys(planStep(modelSpan(run), true))).toEqual(
     [
