@@ -35,12 +35,19 @@ export type DroverOptions = {
 
 export type RunList = { runs: RunView[]; cursor?: string | undefined };
 
+/** Given an agent with an `output`, the result's output is what its schema gives out. */
+export type StartRun = {
+  (agent: string, input: string | InputMessage[], options?: StartOptions): Promise<RunHandle>;
+  <Output>(agent: Agent<Output>, input: string | InputMessage[], options?: StartOptions): Promise<RunHandle<Output>>;
+};
+
 export type Drover = {
   /** Takes steps; resolves when it does. Any number of processes may, on any machine. */
   work(options?: WorkOptions): Promise<WorkerHandle>;
   /** Starts a run: writes its record, then queues its first step. @throws DroverError "invalid" "too_large" "conflict" "queue_unavailable" */
-  start(agent: Agent | string, input: string | InputMessage[], options?: StartOptions): Promise<RunHandle>;
-  get(runId: string): RunHandle;
+  start: StartRun;
+  /** @param agent types the output of a structured answer. */
+  get<Output = string>(runId: string, agent?: Agent<Output>): RunHandle<Output>;
   /** @throws DroverError "invalid" for an id that no session can have. */
   session(id: string): SessionHandle;
   list(filter?: RunFilter): Promise<RunList>;
@@ -98,13 +105,20 @@ export function createDrover(options: DroverOptions): Drover {
 
 /** What a producer does, over whichever engine. */
 export function createRunApi(engine: () => Engine): Pick<Drover, "start" | "get" | "session" | "list"> {
+  async function start<Output>(
+    agent: Agent<Output> | string,
+    input: string | InputMessage[],
+    options?: StartOptions,
+  ): Promise<RunHandle<Output>> {
+    const { client, handle } = engine();
+    const [name, read] = typeof agent === "string" ? [agent, undefined] : [agent.name, agent.readOutput];
+    const run = await client.start(name, input, options);
+    return handle(run.runId, read);
+  }
+
   return {
-    async start(agent, input, start) {
-      const { client, handle } = engine();
-      const run = await client.start(typeof agent === "string" ? agent : agent.name, input, start);
-      return handle(run.runId);
-    },
-    get: (runId) => engine().handle(runId),
+    start: start as StartRun,
+    get: (runId, agent) => engine().handle(runId, agent?.readOutput),
     session: (id) => engine().session(id),
     async list(filter = {}) {
       const { runs, cursor } = await engine().client.list(filter);

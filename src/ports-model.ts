@@ -8,6 +8,8 @@ export type ModelRequest = {
   runId: string;
   turn: number;
   attempt: number;
+  /** What is asked for, if not the next answer. */
+  task?: "summary" | undefined;
   instructions: string;
   messages: Message[];
   tools: ToolSpec[];

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { problemsOfPart } from "./parts.ts";
 
 /** A JSON value. */
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
@@ -109,9 +110,13 @@ export const messageSchema: z.ZodType<Message> = z.discriminatedUnion("role", [
 
 /** What a producer may put into `input`: text, or messages that hold no tool calls. */
 export type InputMessage = { role: "system" | "developer" | "user" | "assistant"; content: Content };
+/** What a model or a tool brought is kept as it is; what a producer gives is refused if it cannot be meant. */
+const inputPartSchema = contentPartSchema.superRefine((part, context) => {
+  for (const { path, message } of problemsOfPart(part)) context.addIssue({ code: "custom", path, message });
+});
 const inputMessageSchema: z.ZodType<InputMessage> = z.strictObject({
   role: z.enum(["system", "developer", "user", "assistant"]),
-  content: contentSchema,
+  content: z.union([z.string(), z.array(inputPartSchema)]),
 });
 export const inputSchema: z.ZodType<string | InputMessage[]> = z.union([
   z.string().min(1),

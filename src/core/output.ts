@@ -34,12 +34,12 @@ export type OutputIssue = { path: string; expected: string; received: string };
 const shownIssues = 20;
 
 /** What the model is told of an answer that does not fit. */
-export function outputFeedback(problem: string | OutputIssue[]): string {
+export function outputFeedback(problem: string | OutputIssue[], schema: Record<string, unknown>): string {
   const what =
     typeof problem === "string"
       ? `${problem}.`
       : `it does not fit the schema:\n${problem.slice(0, shownIssues).map(toLine).join("\n")}`;
-  return `Your answer was not taken: ${what}\nAnswer again with one JSON value that fits the schema, and nothing else.`;
+  return `Your answer was not taken: ${what}\nAnswer again with one JSON value that fits this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`;
 }
 
 function toLine({ path, expected, received }: OutputIssue): string {

@@ -62,7 +62,10 @@ const longestName = 100;
 /** The name of a file, on one line; undefined where there is none. */
 export function fileNameOf(part: ContentPart): string | undefined {
   const name = part.type === "file" ? asText(asRecord(part.file).filename) : undefined;
-  return name?.toWellFormed().replaceAll(/[\p{Cc}\s]+/gu, " ").slice(0, longestName);
+  return name
+    ?.toWellFormed()
+    .replaceAll(/[\p{Cc}\s]+/gu, " ")
+    .slice(0, longestName);
 }
 
 /** `report.pdf, application/pdf, 120 KB`; `image/png, 640x480, 34 KB`; `at pics.example`. Never the data itself. */
@@ -90,7 +93,9 @@ export function hostOf(url: string | undefined): string | undefined {
 /** `[image: image/png, 640x480, 34 KB]`: what is shown to people and written to logs and traces in place of a part. */
 export function describePart(part: ContentPart): string {
   const facts = partFacts(part);
-  const kind = kindOf(part).replaceAll(/[^\w.-]/g, "").slice(0, longestName);
+  const kind = kindOf(part)
+    .replaceAll(/[^\w.-]/g, "")
+    .slice(0, longestName);
   return facts === "" ? `[${kind}]` : `[${kind}: ${facts}]`;
 }
 

@@ -65,6 +65,7 @@ function whatNext({ run, agent }: TurnStep, text: string): { next?: AnswerNext; 
   const found = findJson(text);
   const parsed = found.found ? parseOutput(found.value) : undefined;
   if (parsed?.ok) return { ...next, structured: true };
-  const feedback = outputFeedback(found.found ? (parsed?.issues ?? []) : found.problem);
+  const schema = agent.definition.output?.schema ?? {};
+  const feedback = outputFeedback(found.found ? (parsed?.issues ?? []) : found.problem, schema);
   return { next: { type: "reask", feedback, max: effectiveLimits(agent.limits, run).maxReasks ?? 0 } };
 }

@@ -34,6 +34,8 @@ export async function chooseWindow({ run, agent, messages, nudge }: Given): Prom
     summary: run.summary,
     nudge,
   });
+  if (chosen.type === "too_small")
+    return { ...chosen, smallestTokens: smallestBudget(agent.definition, settings, chosen) };
   if (chosen.type !== "window") return chosen;
   const { plan, tokens } = chosen;
   const cutText = (text: string, limit: number): string => counter?.cut(text, limit) ?? text;
@@ -55,10 +57,26 @@ const defaultReserveTokens = 4_096;
 
 /** Tokens that every request of an agent takes beside its messages: instructions, tools, output, room for the answer. */
 function fixedTokens(definition: AgentDefinition, counter: TokenCounter, { budgetTokens = 0 }: WindowSettings): number {
-  const { max_tokens, max_completion_tokens } = definition.request;
+  return countDefinition(definition, counter) + reserveOf(definition, budgetTokens);
+}
+
+/** Room for the answer: what the request allows it, or a quarter of the budget. */
+function reserveOf({ request }: AgentDefinition, budgetTokens: number): number {
+  const { max_tokens, max_completion_tokens } = request;
   const asked = [max_completion_tokens, max_tokens].find((value) => typeof value === "number");
-  const reserve = asked ?? Math.min(defaultReserveTokens, Math.floor(budgetTokens / 4));
-  return countDefinition(definition, counter) + Number(reserve);
+  return Number(asked ?? Math.min(defaultReserveTokens, Math.floor(budgetTokens / 4)));
+}
+
+/** The smallest budget that would do: with it the room for the answer grows too. */
+function smallestBudget(
+  definition: AgentDefinition,
+  { budgetTokens = 0 }: WindowSettings,
+  { smallestTokens }: { smallestTokens: number },
+): number {
+  const beside = smallestTokens - reserveOf(definition, budgetTokens);
+  let smallest = smallestTokens;
+  while (smallest < beside + reserveOf(definition, smallest)) smallest = beside + reserveOf(definition, smallest);
+  return smallest;
 }
 
 const definitions = new WeakMap<AgentDefinition, number>();

@@ -43,7 +43,8 @@ export type StartRequest =
 
 export type Engine = {
   client: Client;
-  handle(runId: string): RunHandle;
+  /** `read`: makes the output of a structured answer. */
+  handle<Output = string>(runId: string, read?: (value: unknown) => Output): RunHandle<Output>;
   /** @throws DroverError "invalid" for an id that no session can have */
   session(id: string): SessionHandle;
   runStep(delivery: Delivery): Promise<StepOutcome>;
@@ -64,7 +65,7 @@ export function createEngine(options: EngineOptions): Engine {
   const client = createClient({ ...deps, advance });
   const active = createActiveSteps(deps);
   const stopForgetting = options.signals.onAnnounced(recall.forget);
-  const handle = (runId: string): RunHandle => createRunHandle({ ...deps, client }, runId);
+  const handle: Engine["handle"] = (runId, read) => createRunHandle({ ...deps, client }, runId, read);
   return {
     client,
     handle,

@@ -6,7 +6,7 @@ import { createLiveText } from "./live-text.ts";
 import { abortAtDeadline, type RunStepDeps, type StepContext, spanTimes } from "./step.ts";
 
 /** What is asked of a model in one step. */
-export type Asked = Pick<ModelRequest, "instructions" | "messages" | "tools" | "request" | "output">;
+export type Asked = Pick<ModelRequest, "task" | "instructions" | "messages" | "tools" | "request" | "output">;
 
 /** One model call as it went. `execution` names it among the deliveries of its step. */
 export type ModelCall = {

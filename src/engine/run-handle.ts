@@ -6,6 +6,7 @@ import { type DescribedCall, describedCalls } from "../core/described.ts";
 import { DroverError, unknownRun } from "../core/errors.ts";
 import type { RunFeedEvent } from "../core/feed.ts";
 import type { InputMessage, Message } from "../core/message.ts";
+import { findJson } from "../core/output.ts";
 import { answerTextOf } from "../core/reply-text.ts";
 import { isEnded, type Run, type RunError, type RunStatus, type StopReason, type Usage } from "../core/run.ts";
 import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
@@ -16,12 +17,13 @@ import { type Decided, decideOn, readWholeFeed } from "./decide.ts";
 import { type FollowOptions, follow } from "./follow.ts";
 import { type RunView, toView } from "./run-view.ts";
 
-export type RunResult = {
+/** `Output`: what a final answer is read as; text unless an agent with an `output` was given. */
+export type RunResult<Output = string> = {
   runId: string;
   status: "completed" | "failed" | "cancelled" | "rejected";
   stopReason?: StopReason | undefined;
-  /** The final answer's text; undefined unless completed. */
-  output?: string | undefined;
+  /** The final answer: its text, or its value where the agent's `output` is known; undefined unless completed. */
+  output?: Output | undefined;
   error?: RunError | undefined;
   turns: number;
   usage: Usage;
@@ -31,7 +33,7 @@ export type RunResult = {
 };
 
 /** One run, from any process. */
-export type RunHandle = {
+export type RunHandle<Output = string> = {
   readonly id: string;
   /** @throws DroverError "not_found" */
   status(): Promise<RunView>;
@@ -39,7 +41,7 @@ export type RunHandle = {
    * Waits for the end of the run.
    * @param options.timeoutMs default: no limit. @throws DroverError "timeout"; the run itself goes on.
    */
-  result(options?: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined }): Promise<RunResult>;
+  result(options?: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined }): Promise<RunResult<Output>>;
   /** The numbered feed, from any point, during and after the run: what was committed, and text as it arrives. */
   events(options?: FollowOptions): AsyncGenerator<RunFeedEvent>;
   /**
@@ -67,7 +69,12 @@ export type RunHandle = {
 
 export type HandleDeps = { client: Client; store: RunStore; signals: Signals };
 
-export function createRunHandle(deps: HandleDeps, runId: string): RunHandle {
+/** @param read makes the output of a structured answer; without it the output is text. */
+export function createRunHandle<Output = string>(
+  deps: HandleDeps,
+  runId: string,
+  read?: (value: unknown) => Output,
+): RunHandle<Output> {
   const { client, store } = deps;
 
   const decide = (event: Decided): Promise<void> => decideOn(deps, runId, event);
@@ -81,7 +88,7 @@ export function createRunHandle(deps: HandleDeps, runId: string): RunHandle {
       const view = toView(run, loaded.last);
       return waitsForSession(run) ? { ...view, ...(await placeInLine(store, run)) } : view;
     },
-    result: (options = {}) => waitForEnd(deps, runId, options),
+    result: async (options = {}) => toResult(store, await waitForEnd(deps, runId, options), read),
     events: (options) => follow(deps, runId, options),
     transcript: async ({ session = false } = {}) => {
       const run = await client.load(runId);
@@ -126,8 +133,17 @@ async function placeInLine(store: RunStore, run: Run): Promise<Pick<RunView, "ah
 const mostAhead = 1_000;
 
 /** The final answer of a completed run; its last message, since nothing is appended after the end. */
-function outputOf(last: Message | undefined): string | undefined {
-  return last?.role === "assistant" ? answerTextOf(last) : undefined;
+function outputOf<Output>(
+  { structured }: Run,
+  last: Message | undefined,
+  read: ((value: unknown) => Output) | undefined,
+): Output | undefined {
+  if (last?.role !== "assistant") return undefined;
+  const text = answerTextOf(last);
+  const found = structured ? findJson(text) : undefined;
+  // Whoever gives no agent reads text: `Output` is then its default.
+  if (!found?.found) return text as Output;
+  return read ? read(found.value) : (JSON.stringify(found.value) as Output);
 }
 
 const lookEveryMs = 2_000;
@@ -136,7 +152,7 @@ async function waitForEnd(
   { client, store, signals }: HandleDeps,
   runId: string,
   { timeoutMs, signal }: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined },
-): Promise<RunResult> {
+): Promise<Run> {
   const until = timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
   let ring: () => void = () => {};
   const unsubscribe = await signals.onEnd(runId, () => ring());
@@ -150,7 +166,7 @@ async function waitForEnd(
       const run = await client.load(runId).catch((error: unknown) => {
         if (status === undefined || !isOutage(error)) throw error;
       });
-      if (run && isEnded(run)) return toResult(store, run);
+      if (run && isEnded(run)) return run;
       status = run?.status ?? status;
       const leftMs = until - performance.now();
       if (leftMs <= 0 || signal?.aborted) {
@@ -181,11 +197,15 @@ async function atMost(ms: number, rung: Promise<void>, signal?: AbortSignal): Pr
   signal?.removeEventListener("abort", stop);
 }
 
-async function toResult(store: RunStore, run: Run): Promise<RunResult> {
+async function toResult<Output>(
+  store: RunStore,
+  run: Run,
+  read: ((value: unknown) => Output) | undefined,
+): Promise<RunResult<Output>> {
   const { runId, stopReason, error, turns, usage } = run;
   const status = run.status as RunResult["status"];
   const last = (await store.loadWithLastMessage(runId))?.last;
-  const output = status === "completed" ? outputOf(last) : undefined;
+  const output = status === "completed" ? outputOf(run, last, read) : undefined;
   const result = { runId, status, stopReason, output, error, turns, usage };
   if (!run.dryRun) return result;
   return { ...result, dryRun: true, described: describedCalls(await readParts(store, run, ownParts(run))) };

@@ -13,7 +13,7 @@ export async function performSummary(deps: RunStepDeps, turn: TurnStep): Promise
   const { instructions, messages } = await toSummaryRequest(turn);
   const call = await callModel(deps, run, context, {
     model: agent.summariser.model,
-    asked: { instructions, messages, tools: [], request: {} },
+    asked: { task: "summary", instructions, messages, tools: [], request: {} },
     live: false,
     deadlineMs: effectiveLimits(agent.limits, run).deadlineMs,
   });

@@ -47,6 +47,7 @@ export function findQuirk(error: ServerError, sent: Record<string, unknown>, kno
   const isRefusal = refusedWords.test(text) || refusedCodes.has(error.code ?? "");
   const candidates = [
     ...(isRefusal ? refusedFields(error, text, body) : []),
+    ...refusedFormat(text, body),
     ...(isRefusal ? refusedKeywords(text, body) : []),
     ...(isRefusal ? refusedMessageFields(text, body) : []),
     ...refusedContent(text, body),
@@ -68,6 +69,12 @@ function refusedFields(error: ServerError, text: string, body: Body): string[] {
     const rename = renames.find(([from, to]) => from === field && names(text, to) && !Object.hasOwn(body, to));
     return rename ? rename.join(">") : field;
   });
+}
+
+/** A form of answers that a server cannot enforce, or not this one; it is told to the model instead. */
+function refusedFormat(text: string, body: Body): string[] {
+  const isAbout = /response_format|json_schema|json schema|structured output|guided|grammar/i.test(text);
+  return isAbout && Object.hasOwn(body, "response_format") ? ["response_format"] : [];
 }
 
 function refusedKeywords(text: string, body: Body): string[] {

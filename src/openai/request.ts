@@ -1,7 +1,11 @@
-import type { AssistantMessage, Content, Message } from "../core/message.ts";
+import type { AssistantMessage, Content, Message, ToolMessage } from "../core/message.ts";
+import { outputInstructions } from "../core/output.ts";
 import { toLegalName, toLegalNames } from "../core/reply-names.ts";
 import type { ModelRequest } from "../ports.ts";
+import { toResponseFormat } from "./output.ts";
+import { fitContent } from "./parts.ts";
 import type { Quirks } from "./quirks.ts";
+import { showAttached, startResults, toResult } from "./results.ts";
 import { adaptSchema, type SchemaQuirks } from "./schema.ts";
 
 export type RequestSettings = { model: string; stream: boolean; quirks: Quirks };
@@ -24,6 +28,7 @@ export function toRequestBody(request: ModelRequest, settings: RequestSettings):
       function: { name: legalOf(name), description, parameters: adaptSchema(parameters, schemaQuirks) },
     }));
   }
+  if (request.output && !quirks.has("response_format")) body.response_format ??= toResponseFormat(request.output);
   if (settings.stream) {
     body.stream = true;
     body.stream_options = { ...(request.request.stream_options as object | undefined), include_usage: true };
@@ -49,19 +54,40 @@ function applyFieldQuirks(body: Body, quirks: Quirks): Body {
 }
 
 function toMessages(request: ModelRequest, legalOf: (name: string) => string, quirks: Quirks): Body[] {
-  const { instructions, messages } = request;
+  const { messages } = request;
+  const instructions = instructionsOf(request, quirks);
   // Strict templates take one system message, and only in front.
   const firstOther = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
   const leading = messages.slice(0, firstOther === -1 ? messages.length : firstOther);
   const rest = messages.slice(leading.length);
   const system: Content[] = [
     ...(instructions === "" ? [] : [instructions]),
-    ...leading.map(({ content }) => content ?? ""),
+    ...leading.map(({ content }) => fitContent(content ?? "", quirks)),
   ];
-  return [
-    ...joinSystem(system),
-    ...rest.map((message) => toWireMessage(message, legalOf, quirks)).filter((message) => message !== undefined),
-  ];
+  return [...joinSystem(system), ...toHistory(rest, legalOf, quirks)];
+}
+
+function toHistory(messages: readonly Message[], legalOf: (name: string) => string, quirks: Quirks): Body[] {
+  const history: Body[] = [];
+  let results = startResults();
+  for (const message of messages) {
+    if (message.role === "tool") {
+      history.push(toResult(message, results, quirks));
+      continue;
+    }
+    const wire = toWireMessage(message, legalOf, quirks);
+    if (wire === undefined) continue;
+    history.push(...showAttached(results, wire, quirks));
+    results = startResults();
+  }
+  return [...history, ...showAttached(results, undefined, quirks)];
+}
+
+/** Where the server does not enforce the form of the answer, the model is told. */
+function instructionsOf({ instructions, output }: ModelRequest, quirks: Quirks): string {
+  if (!output || !quirks.has("response_format")) return instructions;
+  const told = outputInstructions(output.schema);
+  return instructions === "" ? told : `${instructions}\n\n${told}`;
 }
 
 function joinSystem(contents: Content[]): Body[] {
@@ -72,26 +98,30 @@ function joinSystem(contents: Content[]): Body[] {
   return [{ role: "system", content: joined }];
 }
 
-function toWireMessage(message: Message, legalOf: (name: string) => string, quirks: Quirks): Body | undefined {
+function toWireMessage(
+  message: Exclude<Message, ToolMessage>,
+  legalOf: (name: string) => string,
+  quirks: Quirks,
+): Body | undefined {
   switch (message.role) {
     case "system":
     case "developer":
       // Every server knows "system", and those that know "developer" take both alike.
-      return { role: "system", content: message.content };
-    case "user":
-      return { role: "user", content: message.content, ...(message.name ? { name: message.name } : {}) };
+      return { role: "system", content: fitContent(message.content, quirks) };
+    case "user": {
+      const content = fitContent(message.content, quirks);
+      return { role: "user", content, ...(message.name ? { name: message.name } : {}) };
+    }
     case "assistant":
       return toAssistant(message, legalOf, quirks);
-    case "tool":
-      return { role: "tool", tool_call_id: message.toolCallId, content: message.content };
   }
 }
 
 /** An earlier answer as it is sent back; undefined for one that says nothing, which strict servers refuse. */
 function toAssistant(message: AssistantMessage, legalOf: (name: string) => string, quirks: Quirks): Body | undefined {
   const calls = message.toolCalls ?? [];
-  const isBlank = message.content === null || message.content.length === 0;
-  const spoken = isBlank ? (message.refusal ?? "") : (message.content as Content);
+  const content = fitContent(message.content ?? "", quirks);
+  const spoken = content.length === 0 ? (message.refusal ?? "") : content;
   if (calls.length === 0 && (spoken === "" || (typeof spoken === "string" && spoken.trim() === ""))) return undefined;
   const extra = Object.entries(message.extra ?? {}).filter(([field]) => !quirks.has(`message.${field}`));
   return {

@@ -32,7 +32,7 @@ export type ScriptedModel = ModelSpec & {
 /**
  * A model that answers by turn: the n-th entry answers turn n of every run. The same turn is answered alike whenever and
  * wherever it is asked, so redelivered steps and several processes do not use the script up. A turn beyond the script
- * is a permanent failure.
+ * is a permanent failure. A summary that the run's window needs is answered with a fixed text, outside the script.
  */
 export function scriptedModel(
   script: readonly ScriptedReply[],
@@ -51,6 +51,7 @@ export function scriptedModel(
     client: {
       call: async (request) => {
         const { runId, turn, attempt } = request;
+        if (request.task === "summary") return perform({ text: "Summary of what was said and done so far." }, request);
         requests.push({ runId, turn, attempt });
         const entry = script[turn - 1];
         if (entry === undefined) return surplus(turn, script.length);

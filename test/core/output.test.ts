@@ -22,12 +22,14 @@ describe("findJson", () => {
 });
 
 test("feedback names path, expected and received", () => {
-  expect(outputFeedback("the answer is not JSON")).toContain("the answer is not JSON.");
+  expect(outputFeedback("the answer is not JSON", {})).toContain("the answer is not JSON.");
   const issues = [
     { path: "age", expected: "a number", received: '"old"' },
     { path: "", expected: "an object", received: "a list" },
   ];
-  expect(outputFeedback(issues)).toMatch(/- age: expected a number, received "old"\n- the answer: expected an object/);
+  expect(outputFeedback(issues, {})).toMatch(
+    /- age: expected a number, received "old"\n- the answer: expected an object/,
+  );
 });
 
 test("instructions hold the schema", () => {

@@ -79,18 +79,19 @@ export const transcriptArb: fc.Arbitrary<Message[]> = fc.array(piece, { minLengt
     if (one.kind === "user") return [{ role: "user", content: one.content }];
     if (one.kind === "feedback") return [{ role: "user", content: one.content, origin: "run" }];
     if (one.kind === "answer") return [{ role: "assistant", content: one.content }];
+    const { results } = one as Extract<Piece, { kind: "calls" }>;
     return [
       {
         role: "assistant",
         content: one.content,
-        toolCalls: one.results.map((_, index) => ({
+        toolCalls: results.map((_, index) => ({
           callId: toCallId(turn, index + 1),
           id: `${turn}-${index}`,
           name: "look",
           arguments: "{}",
         })),
       },
-      ...one.results.map(
+      ...results.map(
         (text, index): Message => ({
           role: "tool",
           callId: toCallId(turn, index + 1),
