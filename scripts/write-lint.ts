@@ -89,7 +89,7 @@ const config = {
   plugins: ["typescript", "unicorn", "oxc", "import", "vitest"],
   options: { typeAware: true, denyWarnings: true, reportUnusedDisableDirectives: "error" },
   categories: { correctness: "error" },
-  ignorePatterns: ["node_modules", "dist", "coverage", ".drover"],
+  ignorePatterns: ["node_modules", "dist", "coverage", ".drover", "test/corpus"],
   rules,
   overrides: [
     ...layers.map((layer) => ({
