@@ -1,4 +1,5 @@
 import type { ModelFailure } from "../ports.ts";
+import { readLimitTokens } from "./limit-tokens.ts";
 import type { ServerError } from "./server-error.ts";
 
 /** Who was asked for what, for the sentences that tell the user what to do. */
@@ -100,7 +101,12 @@ function isRequestFault(status: number): boolean {
 export function classifyError(error: ServerError, asked: Asked): ModelFailure {
   const rule = rules.find((candidate) => fits(candidate, error));
   const verdict = rule ? rule.verdict(error, asked) : byStatus(error, asked);
-  return { ...verdict, ...(error.status === undefined ? {} : { status: error.status }) };
+  const limitTokens = verdict.class === "overflow" ? (error.limitTokens ?? readLimitTokens(error.message)) : undefined;
+  return {
+    ...verdict,
+    ...(error.status === undefined ? {} : { status: error.status }),
+    ...(limitTokens === undefined ? {} : { limitTokens }),
+  };
 }
 
 function fits({ codes, statuses, text }: Rule, error: ServerError): boolean {

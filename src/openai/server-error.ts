@@ -8,11 +8,19 @@ export type ServerError = {
   type?: string | undefined;
   param?: string | undefined;
   message: string;
+  /** Of a request that was too long: the length of the server's context (llama.cpp tells it in a field of its own). */
+  limitTokens?: number | undefined;
 };
 
 const longestMessage = 600;
 const word = z.union([z.string(), z.number()]).transform(String).optional().catch(undefined);
-const errorSchema = z.looseObject({ code: word, type: word, param: word, message: word });
+const errorSchema = z.looseObject({
+  code: word,
+  type: word,
+  param: word,
+  message: word,
+  n_ctx: z.int().positive().optional().catch(undefined),
+});
 const envelopeSchema = z.looseObject({ error: z.unknown().optional(), detail: z.unknown().optional() });
 
 /** Reads the body of a refusal: OpenAI's form, a bare text, a list, FastAPI's `detail`, a page of HTML. */
@@ -36,8 +44,9 @@ export function toServerError(status: number | undefined, raw: unknown): ServerE
   if (typeof raw === "string") return { status, message: shorten(raw) };
   const parsed = errorSchema.safeParse(raw);
   if (!parsed.success) return { status, message: shorten(JSON.stringify(raw) ?? "no message") };
-  const { code, type, param, message } = parsed.data;
-  return { status, code, type, param, message: shorten(message ?? JSON.stringify(raw)) };
+  const { code, type, param, message, n_ctx: limitTokens } = parsed.data;
+  const error: ServerError = { status, code, type, param, message: shorten(message ?? JSON.stringify(raw)) };
+  return limitTokens === undefined ? error : { ...error, limitTokens };
 }
 
 function shorten(text: string): string {
