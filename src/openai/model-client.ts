@@ -4,10 +4,11 @@ import type { ModelClient, ModelFailure, ModelOutcome, ModelRequest } from "../p
 import type { Endpoint } from "./endpoint.ts";
 import { createSdk, type Exchange, exchange } from "./exchange.ts";
 import { type Asked, classifyError, readRetryAfter, redact } from "./failure.ts";
+import { type SentMessage, unreachableImage, withoutData } from "./parts-refusal.ts";
 import { findQuirk } from "./quirks.ts";
 import { toRequestBody } from "./request.ts";
 import { toModelReply } from "./response.ts";
-import { readServerError, toServerError } from "./server-error.ts";
+import { readServerError, type ServerError, toServerError } from "./server-error.ts";
 import { estimateUsage, type Price, withCost } from "./usage.ts";
 
 export type ModelClientOptions = {
@@ -19,9 +20,24 @@ export type ModelClientOptions = {
   idleTimeoutMs: number;
   headers: Record<string, string>;
   price?: Price | undefined;
+  /** Types of content the model takes; undefined: learned from refusals. */
+  accepts?: readonly Accepted[] | undefined;
   /** Asked at each call, so that an agent can be defined before its key is there. */
   endpoint: () => Endpoint;
 };
+
+/** Kinds of content that a model may take. */
+export const acceptable = ["text", "image", "file", "audio"] as const;
+export type Accepted = (typeof acceptable)[number];
+
+const partTypes = { image: "image_url", file: "file", audio: "input_audio" } as const;
+
+/** What a declaration rules out, by the names under which a refusal would be remembered. */
+function quirksOf(accepts: readonly Accepted[] | undefined): string[] {
+  if (accepts === undefined) return [];
+  const kinds = ["image", "file", "audio"] as const;
+  return kinds.filter((kind) => !accepts.includes(kind)).map((kind) => `part.${partTypes[kind]}`);
+}
 
 /** How many refused fields one call may learn of; after that the refusal stands. */
 const maxRefusals = 16;
@@ -31,7 +47,7 @@ const maxRefusals = 16;
  * it does not retry otherwise: that is the run's to decide.
  */
 export function createModelClient(options: ModelClientOptions): ModelClient {
-  const quirks = new Set<string>();
+  const quirks = new Set<string>(quirksOf(options.accepts));
   let last: { endpoint: Endpoint; sdk: ReturnType<typeof createSdk> } | undefined;
   const sdkFor = (endpoint: Endpoint): ReturnType<typeof createSdk> => {
     const isSame = last?.endpoint.baseURL === endpoint.baseURL && last.endpoint.apiKey === endpoint.apiKey;
@@ -49,33 +65,49 @@ export function createModelClient(options: ModelClientOptions): ModelClient {
         const body = toRequestBody(request, { ...options, quirks });
         const timeoutMs = options.timeoutMs - (performance.now() - startedAt);
         const answer = await exchange({ ...options, sdk: sdkFor(endpoint), body, timeoutMs, request });
-        if (answer.type === "refused" && refusals < maxRefusals) {
-          const quirk = findQuirk(readServerError(answer.status, answer.text), body, quirks);
+        const refusal = refusals < maxRefusals ? toRefusal(answer) : undefined;
+        if (refusal) {
+          const quirk = findQuirk(refusal.error, body, quirks, refusal.raw);
           if (quirk !== undefined) {
             quirks.add(quirk);
             continue;
           }
         }
-        return toOutcome(answer, { request, options, endpoint, quirks });
+        return toOutcome(answer, { request, options, endpoint, quirks, sent: body.messages as SentMessage[] });
       }
     },
   };
 }
 
-type Context = { request: ModelRequest; options: ModelClientOptions; endpoint: Endpoint; quirks: ReadonlySet<string> };
+type Context = {
+  request: ModelRequest;
+  options: ModelClientOptions;
+  endpoint: Endpoint;
+  quirks: ReadonlySet<string>;
+  sent: SentMessage[];
+};
+
+/** The error of a server in either of its places, and all that it said. */
+function toRefusal(answer: Exchange): { error: ServerError; raw: string } | undefined {
+  if (answer.type === "refused") return { error: readServerError(answer.status, answer.text), raw: answer.text };
+  const error = answer.type === "answered" ? answer.accumulated.error : undefined;
+  return error === undefined ? undefined : { error: toServerError(undefined, error), raw: JSON.stringify(error) ?? "" };
+}
 
 function toOutcome(answer: Exchange, context: Context): ModelOutcome {
   const { options, endpoint, quirks } = context;
   const asked: Asked = { host: hostOf(endpoint), model: options.model };
   const secrets = [endpoint.apiKey, ...Object.values(options.headers)];
   const fail = (reason: ModelFailure, usage: Usage): ModelOutcome =>
-    failure({ ...reason, message: redact(reason.message, secrets) }, usage, quirks);
+    failure({ ...reason, message: redact(withoutData(reason.message), secrets) }, usage, quirks);
+  const classify = (error: ServerError, raw: string): ModelFailure =>
+    unreachableImage(error, context.sent, raw, asked.host) ?? classifyError(error, asked);
 
   switch (answer.type) {
     case "unreachable":
       return fail(unreachable(answer, asked.host), noUsage);
     case "refused": {
-      const reason = classifyError(readServerError(answer.status, answer.text), asked);
+      const reason = classify(readServerError(answer.status, answer.text), answer.text);
       const retryAfterMs = reason.class === "transient" ? readRetryAfter(answer.headers, Date.now()) : undefined;
       return fail(retryAfterMs === undefined ? reason : { ...reason, retryAfterMs }, noUsage);
     }
@@ -87,7 +119,10 @@ function toOutcome(answer: Exchange, context: Context): ModelOutcome {
       if (error !== undefined) {
         // What a server charged for an error it tells itself; nothing of it was an answer worth counting.
         const spent = answer.accumulated.usage ? usage : noUsage;
-        return { ...fail(classifyError(toServerError(undefined, error), asked), spent), ...factsOf(answer) };
+        return {
+          ...fail(classify(toServerError(undefined, error), JSON.stringify(error) ?? ""), spent),
+          ...factsOf(answer),
+        };
       }
       const { reply, finishReason } = toModelReply(answer.accumulated, context.request);
       return { type: "reply", reply, finishReason, usage, dropped: [...quirks], ...factsOf(answer) };

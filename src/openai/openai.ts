@@ -2,7 +2,7 @@ import { z } from "zod";
 import { DroverError } from "../core/errors.ts";
 import type { ModelSpec } from "../ports.ts";
 import { type Endpoint, resolveEndpoint, toProvider } from "./endpoint.ts";
-import { createModelClient } from "./model-client.ts";
+import { type Accepted, acceptable, createModelClient } from "./model-client.ts";
 import type { Price } from "./usage.ts";
 
 export type OpenAIOptions = {
@@ -23,6 +23,11 @@ export type OpenAIOptions = {
   headers?: Record<string, string> | undefined;
   /** Without it the cost of a run is not known, and a cost limit cannot hold. */
   price?: Price | undefined;
+  /**
+   * Kinds of content the model takes; the others are described to it in text. Default: everything is sent, and what the
+   * server refuses is described from then on.
+   */
+  accepts?: readonly Accepted[] | undefined;
   /** Default: told from the host. */
   provider?: string | undefined;
 };
@@ -49,6 +54,7 @@ const optionsSchema = z.strictObject({
   price: z
     .strictObject({ inputPerMTok: moneySchema, outputPerMTok: moneySchema, cachedPerMTok: moneySchema.optional() })
     .optional(),
+  accepts: z.array(z.enum(acceptable)).min(1).optional(),
   provider: z.string().min(1).optional(),
 });
 

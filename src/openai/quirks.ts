@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { refusedParts } from "./parts-refusal.ts";
 import { keywordsOf } from "./schema.ts";
 import type { ServerError } from "./server-error.ts";
 
@@ -8,7 +9,9 @@ import type { ServerError } from "./server-error.ts";
  * - `max_tokens>max_completion_tokens`: a field that has another name there;
  * - `schema.additionalProperties`: a keyword of tool schemas, left out or written otherwise; `schema.type[]`: lists of types;
  * - `message.reasoning_content`: a field of earlier answers, left out;
- * - `content.null`, then `content.""`: that form of an empty content.
+ * - `content.null`, then `content.""`: that form of an empty content;
+ * - `part.image_url`, `part.file`, `part.input_audio`: parts of that type, described instead; `content.parts`: all parts,
+ *   joined to one text; `results.shown`, then `results.bridged`: attachments after the results of tools.
  */
 export type Quirks = ReadonlySet<string>;
 
@@ -38,11 +41,20 @@ const bodySchema = z.looseObject({
 /**
  * What a refused request was refused for, if it is something that can be left out.
  *
+ * @param raw the whole body of the refusal; default: nothing beside the error.
  * @returns a quirk that is not known yet, or undefined if the refusal is about something else.
  */
-export function findQuirk(error: ServerError, sent: Record<string, unknown>, known: Quirks): string | undefined {
-  if (error.status !== 400 && error.status !== 422) return undefined;
+export function findQuirk(
+  error: ServerError,
+  sent: Record<string, unknown>,
+  known: Quirks,
+  raw: string = "",
+): string | undefined {
   const body = bodySchema.parse(sent);
+  // Local servers call this a 500, routers a 404.
+  const part = refusedParts(error, body.messages, raw).find((candidate) => !known.has(candidate));
+  if (part !== undefined) return part;
+  if (error.status !== 400 && error.status !== 422) return undefined;
   const text = `${error.message} ${error.param ?? ""}`;
   const isRefusal = refusedWords.test(text) || refusedCodes.has(error.code ?? "");
   const candidates = [

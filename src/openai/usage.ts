@@ -1,5 +1,7 @@
-import { type Message, textOf } from "../core/message.ts";
+import { type Content, type Message, textOf } from "../core/message.ts";
+import { dataOf, isAttachment, isTextFile } from "../core/parts.ts";
 import type { Usage } from "../core/run.ts";
+import { maxInlinedBytes } from "./parts.ts";
 
 /** US dollars per million tokens. `cachedPerMTok` defaults to the price of other input. */
 export type Price = {
@@ -37,7 +39,7 @@ export function estimateUsage(
 ): Usage {
   let characters = sent.instructions.length;
   for (const message of sent.messages) {
-    characters += textOf(message.content).length;
+    characters += charactersOf(message.content);
     if (message.role === "assistant") {
       for (const call of message.toolCalls ?? []) characters += call.name.length + call.arguments.length;
     }
@@ -49,6 +51,18 @@ export function estimateUsage(
     cachedTokens: 0,
     estimated: true,
   };
+}
+
+/** What an image or another part that is no text takes, about. */
+const partTokens = 1_000;
+
+/** Data of parts is no text: it counts by what it is, not by its length. */
+function charactersOf(content: Content | null): number {
+  if (content === null || typeof content === "string") return content?.length ?? 0;
+  return content.reduce((sum, part) => {
+    if (isTextFile(part)) return sum + Math.min(dataOf(part)?.bytes ?? 0, maxInlinedBytes);
+    return sum + (isAttachment(part) ? partTokens * charactersPerToken : textOf([part]).length);
+  }, 0);
 }
 
 /** The same usage with what it costs, if the price is known. */
