@@ -201,6 +201,51 @@ describe("runs of one session", () => {
     expect(await talk.status("r3")).toBe("completed");
   });
 
+  test("a worker that dies between telling the next and queueing its step does it when the step comes again", async () => {
+    const talk = makeTalk();
+    for (const runId of ["r1", "r2"]) await talk.start(runId);
+    while (talk.queue.list()[0]?.step.kind !== "session") await talk.queue.run(talk.engine.runStep);
+    const dying = talk.process({ queue: { ...talk.queue, add: () => Promise.reject(new Error("died")) } });
+    const taken = talk.queue.take();
+    if (!taken) throw new Error("no step");
+    await dying.runStep(taken.delivery);
+    dying.close();
+    expect(await talk.store.load("r2")).toMatchObject({ place: { state: "active" } });
+    expect(talk.queue.list()).toMatchObject([{ step: { runId: "r1", kind: "session" } }]);
+    talk.queue.redeliver(taken.delivery.step);
+    await talk.drain();
+    expect(await talk.texts()).toEqual([...allOf("r1"), ...allOf("r2")]);
+  });
+
+  test("what a process remembers of a run does not hide what others said before it goes on", async () => {
+    const sent: string[][] = [];
+    const model = scriptedModel([
+      ({ runId, attempt, messages }) => {
+        sent.push(messages.map(textOf));
+        if (runId === "r1" && sent.length === 1) {
+          return { fail: { class: "permanent", code: "bad_key", message: `attempt ${attempt}` } };
+        }
+        return `answer of ${runId}`;
+      },
+    ]);
+    const bench = makeBench();
+    const agent = defineAgent({ name: "a", instructions: "Talk.", model });
+    const engine = bench.process({ agents: [agent] });
+    onTestFinished(() => engine.close());
+    const say = (runId: string): Promise<unknown> => engine.client.start("a", `in ${runId}`, { runId, session });
+    await say("r1");
+    const stale = bench.queue.take();
+    if (!stale) throw new Error("no step");
+    stale.end(await engine.runStep(stale.delivery));
+    await say("r2");
+    await engine.handle("r1").retry();
+    // Comes again, and is not owed any more: only the run is read.
+    await engine.runStep({ ...stale.delivery, deliveries: 2 });
+    await bench.queue.drain(engine.runStep, { advanceTime: true });
+    expect(sent.at(-1)?.join(" ")).toContain("answer of r2");
+    expect(sent.at(-1)?.at(-1)).toBe("in r1");
+  });
+
   test("an id that no session can have is refused", async () => {
     const talk = makeTalk();
     expect(() => talk.engine.session("a:b")).toThrow(/session: must be/);
