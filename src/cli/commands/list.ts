@@ -5,7 +5,14 @@ import { type Context, withDrover } from "../context.ts";
 import { toListTable } from "../format/run.ts";
 import { toInteger, toOneOf } from "../options.ts";
 
-type Options = { status?: RunStatus; agent?: string; limit?: number; cursor?: string; json?: boolean };
+type Options = {
+  status?: RunStatus;
+  agent?: string;
+  session?: string;
+  limit?: number;
+  cursor?: string;
+  json?: boolean;
+};
 
 /** `drover list`. */
 export function registerList(program: Command, context: Context, exit: Exit): void {
@@ -14,16 +21,17 @@ export function registerList(program: Command, context: Context, exit: Exit): vo
     .description("list runs, newest first")
     .option("--status <status>", `only these: ${runStatuses.join(", ")}`, toOneOf(runStatuses))
     .option("--agent <name>", "only runs of this agent")
+    .option("--session <id>", "only runs of this session")
     .option("--limit <n>", "at most so many (default: 50)", toInteger(1, 1000))
     .option("--cursor <cursor>", "go on from the page before")
     .option("--json", "print JSON")
     .action((options: Options) => act(context, exit, options, () => list(context, options)));
 }
 
-async function list(context: Context, { status, agent, limit, cursor, json }: Options): Promise<number> {
+async function list(context: Context, { status, agent, session, limit, cursor, json }: Options): Promise<number> {
   const { output } = context;
   return withDrover(context, async (drover) => {
-    const page = await drover.list({ status, agent, limit, cursor });
+    const page = await drover.list({ status, agent, session, limit, cursor });
     if (json) {
       output.json(page);
       return 0;

@@ -8,6 +8,7 @@ import { addLimits, pickLimits, readInput, toInteger, toPairs, whoAmI } from "..
 type Options = Parameters<typeof pickLimits>[0] & {
   id?: string;
   session?: string;
+  inject?: boolean;
   metadata?: Record<string, string>;
   priority?: number;
   delayMs?: number;
@@ -25,7 +26,8 @@ export function registerStart(program: Command, context: Context, exit: Exit): v
     .argument("<agent>", "name of an agent that some worker knows")
     .argument("<input>", "what to tell it; - reads standard input")
     .option("--id <id>", "id of the run: letters, digits, '-', '_', '.'")
-    .option("--session <id>", "session the run belongs to")
+    .option("--session <id>", "session the run belongs to: its runs share a transcript and take turns")
+    .option("--inject", "if a run of the session is active, give it the input instead of starting another")
     .option("--metadata <key=value>", "kept with the run and given to its tools; may be repeated", toPairs)
     .option("--priority <n>", "lower goes first", toInteger(1, 2_097_152))
     .option("--delay-ms <ms>", "begin only after this time", toInteger(0, 315_360_000_000))
@@ -44,6 +46,7 @@ async function start(context: Context, agent: string, argument: string, options:
     const run = await drover.start(agent, input, {
       runId: options.id,
       session: options.session,
+      whenBusy: options.inject ? "inject" : undefined,
       metadata: options.metadata,
       limits: pickLimits(options),
       priority: options.priority,

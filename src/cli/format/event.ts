@@ -35,6 +35,8 @@ function describe({ event, mark }: Told): string | undefined {
       return mark("cyan", `${event.tool} ${event.callId} not executed, only described`);
     case "policy_applied":
       return mark("dim", `${event.tool} ${event.callId}${because(event.policy)}`);
+    case "session_queued":
+      return `waits for run ${event.behind} of its session`;
     case "input_received":
       return `${count(event.count, "message")} received`;
     case "run_retried":

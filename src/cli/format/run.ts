@@ -62,6 +62,7 @@ export function toSummary(run: RunView, mark: Output["mark"]): string[] {
     ["agent", toOneLine(run.agent, 128)],
     ["status", toStatus(run, mark)],
     ["dry run", run.dryRun && "what reads is executed, all else only described"],
+    ["session", run.session && `${run.session}${toPlace(run.ahead)}`],
     ["reason", run.error && `${toOneLine(run.error.message, 1000)} (${run.error.code})`],
     ["waits for", run.waitingFor && toOneLine(run.waitingFor, 500)],
     ["turns", String(run.turns)],
@@ -71,6 +72,12 @@ export function toSummary(run: RunView, mark: Output["mark"]): string[] {
     ["trace", run.traceId],
   ];
   return rows.flatMap(([name, value]) => (value === undefined ? [] : [`${mark("bold", name.padEnd(10))}${value}`]));
+}
+
+/** How many runs of its session go before a run that waits for its turn. */
+function toPlace(ahead: number | undefined): string {
+  if (ahead === undefined) return "";
+  return ahead === 0 ? " (next in line)" : ` (${ahead === 1 ? "1 run goes" : `${ahead} runs go`} first)`;
 }
 
 /** The open calls of a run, each that waits for a person with the commands that decide it. */
