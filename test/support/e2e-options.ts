@@ -18,6 +18,8 @@ const optionsSchema = z.object({
   concurrency: z.int().optional(),
   toolTimeoutMs: z.int().optional(),
   approvalExpiresMs: z.int().optional(),
+  /** `DROVER_POLICY` of a worker started by the command line. */
+  policy: z.string().optional(),
   /** Names of the agents it knows; each has all tools. */
   agents: z.array(z.string()).default(["e2e"]),
   /** Limits of those agents. */
