@@ -52,15 +52,17 @@ const run = await drover.start(clerk, "Tell Ada, then everybody.");
 const [first = "", second = ""] = await untilAsked(run);
 const view = await run.status();
 console.log(`${view.status} for ${view.waitingFor}`);
-for (const call of view.openCalls) console.log(`  ${call.callId} ${call.tool} ${call.arguments}`);
+for (const call of view.openCalls) console.log(`  ${call.callId} ${call.tool} ${call.arguments}: ${call.reason}`);
 equal(view.status, "waiting");
 deepEqual(sent, []);
 
-await run.approve(first, { by: "grace" });
+// The hash names tool and arguments: a decision about anything else would be refused.
+const { argumentsHash } = view.openCalls[0] ?? {};
+await run.approve(first, { by: "grace", argumentsHash });
 await run.deny(second, { by: "grace", reason: "we do not write to everybody" });
 const { status, output } = await run.result({ timeoutMs: 30_000 });
 const results = (await run.transcript()).filter((message) => message.role === "tool");
-for (const { callId, outcome, content } of results) console.log(callId, outcome, content);
+for (const { callId, outcome, content, decision } of results) console.log(callId, outcome, content, decision);
 console.log(output);
 equal(status, "completed");
 deepEqual(sent, ["ada@example.com"]);
