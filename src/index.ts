@@ -25,6 +25,14 @@ export type { SessionHandle } from "./engine/session-handle.ts";
 export { type OpenAIOptions, openai } from "./openai/openai.ts";
 export type { Logger, ModelSpec } from "./ports.ts";
 export { defineTool, type Tool, type ToolContext, type ToolOptions } from "./tools/define-tool.ts";
+export {
+  type FilePartOptions,
+  filePart,
+  type ImagePartOptions,
+  imagePart,
+  type PartSource,
+  textPart,
+} from "./tools/parts.ts";
 export { calculator } from "./tools/stock/calculator.ts";
 export { currentTime } from "./tools/stock/current-time.ts";
 export { type HttpFetchOptions, httpFetch } from "./tools/stock/http-fetch.ts";

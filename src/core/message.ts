@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { problemsOfPart } from "./parts.ts";
+import { type Part, problemsOfPart } from "./parts.ts";
 
 /** A JSON value. */
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
@@ -9,7 +9,7 @@ export type Json = string | number | boolean | null | Json[] | { [key: string]: 
  * `file`, `refusal` and whatever a provider adds (features H2).
  */
 const contentPartSchema: z.ZodType<ContentPart> = z.looseObject({ type: z.string().min(1) });
-export type ContentPart = { type: string; [field: string]: unknown };
+export type ContentPart = Part;
 
 export const contentSchema: z.ZodType<Content> = z.union([z.string(), z.array(contentPartSchema)]);
 export type Content = string | ContentPart[];

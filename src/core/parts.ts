@@ -1,21 +1,22 @@
 // What can be said about content parts that are no text, without looking into their data.
 
-import type { ContentPart } from "./message.ts";
+/** One part of a message's content: what it is about is in the field that its type names. */
+export type Part = { type: string; [field: string]: unknown };
 
 const kinds: Record<string, string> = { image_url: "image", input_audio: "audio" };
 
 /** What people call a part: `image`, `audio`, `file`, or the type itself. */
-export function kindOf({ type }: ContentPart): string {
+export function kindOf({ type }: Part): string {
   return kinds[type] ?? type;
 }
 
 /** Whether a part is an image, a file or audio in the form of Chat Completions. */
-export function isAttachment({ type }: ContentPart): boolean {
+export function isAttachment({ type }: Part): boolean {
   return type === "image_url" || type === "file" || type === "input_audio";
 }
 
 /** The address of an image, be it a `data:` URL; undefined if the part is none. */
-export function imageUrlOf(part: ContentPart): string | undefined {
+export function imageUrlOf(part: Part): string | undefined {
   if (part.type !== "image_url") return undefined;
   const image = part.image_url;
   return asText(image) ?? asText(asRecord(image).url);
@@ -25,7 +26,7 @@ export function imageUrlOf(part: ContentPart): string | undefined {
 export type PartData = { mediaType: string; base64: string; bytes: number };
 
 /** The data that a part carries; undefined for an address or an id. */
-export function dataOf(part: ContentPart): PartData | undefined {
+export function dataOf(part: Part): PartData | undefined {
   if (part.type === "input_audio") {
     const { data, format } = asRecord(part.input_audio);
     const base64 = asText(data);
@@ -53,14 +54,14 @@ export function isTextType(mediaType: string): boolean {
 }
 
 /** Whether a part is a file of text. */
-export function isTextFile(part: ContentPart): boolean {
+export function isTextFile(part: Part): boolean {
   return part.type === "file" && isTextType(dataOf(part)?.mediaType ?? "");
 }
 
 const longestName = 100;
 
 /** The name of a file, on one line; undefined where there is none. */
-export function fileNameOf(part: ContentPart): string | undefined {
+export function fileNameOf(part: Part): string | undefined {
   const name = part.type === "file" ? asText(asRecord(part.file).filename) : undefined;
   return name
     ?.toWellFormed()
@@ -69,7 +70,7 @@ export function fileNameOf(part: ContentPart): string | undefined {
 }
 
 /** `report.pdf, application/pdf, 120 KB`; `image/png, 640x480, 34 KB`; `at pics.example`. Never the data itself. */
-export function partFacts(part: ContentPart): string {
+export function partFacts(part: Part): string {
   const data = dataOf(part);
   const { width, height } = part;
   const hasSize = typeof width === "number" && typeof height === "number";
@@ -91,7 +92,7 @@ export function hostOf(url: string | undefined): string | undefined {
 }
 
 /** `[image: image/png, 640x480, 34 KB]`: what is shown to people and written to logs and traces in place of a part. */
-export function describePart(part: ContentPart): string {
+export function describePart(part: Part): string {
   const facts = partFacts(part);
   const kind = kindOf(part)
     .replaceAll(/[^\w.-]/g, "")
@@ -110,7 +111,7 @@ export function toSize(bytes: number): string {
 export type PartProblem = { path: string[]; message: string };
 
 /** Problems of a part of a known type that lacks what the type is about; parts of other types are the provider's affair. */
-export function problemsOfPart(part: ContentPart): PartProblem[] {
+export function problemsOfPart(part: Part): PartProblem[] {
   switch (part.type) {
     case "text":
     case "refusal":

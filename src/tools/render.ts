@@ -1,6 +1,7 @@
 // Makes message content of whatever a tool returned. Bounded, and it never throws: the tool has had its effect.
 
 import type { Content, ContentPart } from "../core/message.ts";
+import { boundAttachments, liftAttachments, textSizeOf } from "./attachments.ts";
 import { isObject } from "./json-schema.ts";
 import { cleanText, reasonOf } from "./messages.ts";
 
@@ -11,14 +12,18 @@ export const maxResultBytes: number = 1024 * 1024;
  * - text: as it is; content parts: as they are; any other value: its JSON;
  * - undefined: "Done.";
  * - over `maxResultBytes`: cut, with a note that says how much is missing;
- * - bytes are described, not shown; what JSON cannot say is named.
+ * - images, files and audio, as parts or an image's bytes, wherever they stand: as parts after the text;
+ * - other bytes are described, not shown; what JSON cannot say is named.
  */
 export function renderResult(value: unknown): Content {
   try {
     if (value === undefined) return "Done.";
     if (typeof value === "string") return cutText(value, maxResultBytes);
-    if (isContentParts(value)) return renderParts(value);
-    return renderJson(value);
+    if (isContentParts(value)) return renderParts(boundAttachments(value));
+    const lifted = liftAttachments(value);
+    if (!lifted) return renderJson(value);
+    const text = lifted.rest === undefined ? [] : [{ type: "text", text: renderJson(lifted.rest) }];
+    return renderParts([...text, ...boundAttachments(lifted.attachments)]);
   } catch (error) {
     return `Done, but the result cannot be shown: ${reasonOf(error)}`;
   }
@@ -56,7 +61,7 @@ function renderParts(parts: ContentPart[]): ContentPart[] {
   const shown: ContentPart[] = [];
   let left = maxResultBytes;
   for (const [index, part] of parts.entries()) {
-    const size = Buffer.byteLength(JSON.stringify(part));
+    const size = textSizeOf(part);
     const fits = size <= left;
     if (fits) shown.push(toPlain(part));
     else if (part.type === "text") shown.push({ ...toPlain(part), text: cutText(String(part.text), left) });

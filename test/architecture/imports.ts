@@ -32,7 +32,7 @@ export const layers: readonly Layer[] = [
     name: "tools",
     places: ["tools/"],
     layers: ["core", "ports"],
-    packages: ["zod", "@cfworker/json-schema", "expr-eval-fork", "ipaddr.js"],
+    packages: ["zod", "@cfworker/json-schema", "expr-eval-fork", "image-size", "ipaddr.js", "mrmime"],
     node: "any",
   },
   { name: "redis", places: ["redis/"], layers: ["core", "ports"], packages: ["ioredis", "zod"], node: "any" },
