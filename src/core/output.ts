@@ -13,7 +13,7 @@ export function findJson(text: string): FoundJson {
   if (trimmed === "") return { found: false, problem: "the answer is empty" };
   const whole = parse(trimmed);
   if (whole !== undefined) return { found: true, value: whole };
-  const blocks = [...trimmed.matchAll(fence)].map((match) => parse((match[2] ?? "").trim()));
+  const blocks = [...trimmed.matchAll(fence)].map((match) => parse((match[2] as string).trim()));
   const values = blocks.filter((value) => value !== undefined);
   if (values.length === 1) return { found: true, value: values[0] as Json };
   const problem = values.length > 1 ? "the answer holds more than one JSON value" : "the answer is not JSON";

@@ -2,7 +2,7 @@
 // alone or in a cycle of several turns. Polling with changing results is no repetition.
 
 import { canonical } from "./canonical.ts";
-import { type AssistantMessage, type Message, type ToolMessage, textOf } from "./message.ts";
+import { type Message, type ToolCall, type ToolMessage, textOf } from "./message.ts";
 
 /** The longest cycle that is looked for, in turns. */
 export const longestCycle = 6;
@@ -10,7 +10,8 @@ export const longestCycle = 6;
 /** A cycle at the end of a transcript: its length in turns, how often it came in a row, and its last call, quoted. */
 export type Repetition = { length: number; rounds: number; quote: string };
 
-type Turn = { answer: AssistantMessage; results: ToolMessage[] };
+/** The calls of one turn, each with its result. */
+type Turn = { call: ToolCall; result: ToolMessage }[];
 
 /**
  * The cycle that the last turns make, if it came `repeats` times or more.
@@ -31,7 +32,7 @@ export function findRepetition(
   };
   const isSame = (a: Turn | undefined, b: Turn | undefined): boolean =>
     a !== undefined && b !== undefined && namesOf(a) === namesOf(b) && keyOf(a) === keyOf(b);
-  const polls = (turn: Turn): boolean => (turn.answer.toolCalls ?? []).some((call) => isPolling(call.name));
+  const polls = (turn: Turn): boolean => turn.some(({ call }) => isPolling(call.name));
   const firstPoll = turns.findIndex(polls);
   const counted = firstPoll === -1 ? turns : turns.slice(0, firstPoll);
   for (let length = 1; length <= longestCycle && length * repeats <= counted.length; length++) {
@@ -50,27 +51,24 @@ function lastTurns(messages: readonly Message[], from: number, most: number): Tu
   for (let index = messages.length - 1; index >= from && turns.length < most; index--) {
     const message = messages[index] as Message;
     if (message.role === "tool") results.unshift(message);
-    else if (message.role === "assistant" && message.toolCalls?.length) {
-      turns.push({ answer: message, results });
+    else if (message.role === "assistant" && message.toolCalls?.length === results.length && results.length > 0) {
+      turns.push(message.toolCalls.map((call, at) => ({ call, result: results[at] as ToolMessage })));
       results = [];
     } else break;
   }
   return turns;
 }
 
-function namesOf({ answer }: Turn): string {
-  return (answer.toolCalls ?? [])
-    .map((call) => call.name)
-    .sort()
-    .join(" ");
+function namesOf(turn: Turn): string {
+  const names = turn.map(({ call }) => call.name);
+  return names.sort().join(" ");
 }
 
 /** Equal for turns whose calls and results are equal, in whatever order the calls were made. */
-function toKey({ answer, results }: Turn): string {
-  const calls = (answer.toolCalls ?? []).map((call, index) => {
-    const result = results[index];
-    return canonical([call.name, readArguments(call.arguments), result?.outcome, result && comparable(result)]);
-  });
+function toKey(turn: Turn): string {
+  const calls = turn.map(({ call, result }) =>
+    canonical([call.name, readArguments(call.arguments), result.outcome, comparable(result)]),
+  );
   return calls.sort().join("\n");
 }
 
@@ -84,7 +82,7 @@ function readArguments(text: string): unknown {
 
 /** A result without what is new each time: the name under which the whole of a cut one is kept. */
 function comparable(result: ToolMessage): unknown {
-  if (result.content === "" || !result.full) return result.content;
+  if (!result.full) return result.content;
   return [result.full.chars, result.full.bytes, textOf(result.content).slice(0, comparedOfCut)];
 }
 
@@ -92,13 +90,10 @@ function comparable(result: ToolMessage): unknown {
 const comparedOfCut = 100;
 const quotedLength = 300;
 
-function quoteOf({ answer, results }: Turn): string {
-  const calls = answer.toolCalls ?? [];
-  const last = calls.length - 1;
-  const call = calls[last];
-  const text = textOf(results[last]?.content ?? "");
+function quoteOf(turn: Turn): string {
+  const { call, result } = turn.at(-1) as Turn[number];
   const shown = (words: string): string => (words.length > quotedLength ? `${words.slice(0, quotedLength)}…` : words);
-  return `${call?.name} with ${shown(call?.arguments ?? "{}")}, which gave: ${shown(text)}`;
+  return `${call.name} with ${shown(call.arguments)}, which gave: ${shown(textOf(result.content))}`;
 }
 
 /** What is added to the last result that a model sees when it goes round in circles. */

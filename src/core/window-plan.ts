@@ -64,7 +64,8 @@ export function planWindow(input: WindowInput): PlannedWindow {
   const room = budgetTokens - costs.beside;
   const allowed = settings.summarise ? costs.beside + room * keptShare : budgetTokens;
   const start = startOf(segments, settings.lastTurns, (from) => costs.from(from) <= allowed) ?? base;
-  if (settings.summarise && start > base) return { type: "summarise", upTo: toCondense(input, segments, start) };
+  if (settings.summarise && start > base)
+    return { type: "summarise", upTo: toCondense(input, segments, start, budgetTokens * condensedShare) };
   const plan = toPlan(input, start, reminders);
   const tokens = costs.from(start);
   if (tokens <= budgetTokens) return { type: "window", plan, tokens };
@@ -86,8 +87,7 @@ function startOf(segments: Segment[], most: number, fits: (from: number) => bool
 }
 
 /** How far to condense at a time: towards `start`, in pieces that fit the budget themselves. */
-function toCondense({ messages, settings, countMessage }: WindowInput, segments: Segment[], start: number): number {
-  const most = (settings.budgetTokens ?? 0) * condensedShare;
+function toCondense({ messages, countMessage }: WindowInput, segments: Segment[], start: number, most: number): number {
   let tokens = 0;
   let upTo = 0;
   for (const { from, to } of segments) {
@@ -181,5 +181,5 @@ function createCosts(input: WindowInput, reminders: number[]): Costs {
 }
 
 export function goalTextOf(messages: readonly Message[], goal: number): string {
-  return textOf(messages[goal]?.content ?? null);
+  return textOf((messages[goal] as Message).content);
 }

@@ -1,7 +1,7 @@
 // Makes the messages of a window. Whatever the transcript, they are what the strictest servers take: system text first,
 // then user and assistant in turns, the user first; calls and their results in between (corpus cases 040 to 042).
 
-import type { AssistantMessage, Content, ContentPart, Message } from "./message.ts";
+import type { AssistantMessage, Content, ContentPart, Message, SystemMessage } from "./message.ts";
 import type { WindowPlan } from "./window.ts";
 import { goalTextOf, reminderTokens } from "./window-plan.ts";
 import { isSystem } from "./window-segments.ts";
@@ -83,18 +83,18 @@ function withText<T extends Message>(message: T, text: string): T {
 }
 
 function joinContents(a: Content | null, b: Content | null): Content {
-  if (isEmpty(a)) return b ?? "";
-  if (isEmpty(b)) return a ?? "";
-  if (typeof a === "string" && typeof b === "string") return `${a}\n\n${b}`;
-  return [...toParts(a), ...toParts(b)];
+  const [first, second] = [a ?? "", b ?? ""];
+  if (isEmpty(first)) return second;
+  if (isEmpty(second)) return first;
+  if (typeof first === "string" && typeof second === "string") return `${first}\n\n${second}`;
+  return [...toParts(first), ...toParts(second)];
 }
 
-function toParts(content: Content | null): ContentPart[] {
-  return typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []);
+function toParts(content: Content): ContentPart[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
-function isEmpty(content: Content | null): boolean {
-  if (content === null) return true;
+function isEmpty(content: Content): boolean {
   return typeof content === "string" ? content.trim() === "" : content.length === 0;
 }
 
@@ -102,7 +102,7 @@ const bridge: Message = { role: "assistant", content: "[Interrupted by a new mes
 const introduction: Message = { role: "user", content: "[The conversation begins with the assistant.]" };
 
 /** User and assistant in turns, the user first. Messages that need no change stay the same objects. */
-function inTurns(messages: readonly Message[]): Message[] {
+function inTurns(messages: readonly Exclude<Message, SystemMessage>[]): Message[] {
   const shown: Message[] = [];
   // Whose word was last, calls and results apart.
   let spoke: "user" | "assistant" | undefined;
@@ -121,9 +121,9 @@ function inTurns(messages: readonly Message[]): Message[] {
       }
       if (spoke === "user") push(bridge, "assistant");
       push(message, "user");
-    } else if (message.role === "assistant") {
-      const makesCalls = (message.toolCalls?.length ?? 0) > 0;
-      if (!makesCalls && isEmpty(message.content) && !message.refusal) continue;
+    } else {
+      const makesCalls = message.toolCalls !== undefined && message.toolCalls.length > 0;
+      if (!makesCalls && isEmpty(message.content ?? "") && !message.refusal) continue;
       if (last?.role === "assistant" && !last.toolCalls?.length) {
         shown[shown.length - 1] = joinAnswers(last, message);
         if (makesCalls) spoke = "user";
@@ -142,6 +142,6 @@ function joinAnswers(a: AssistantMessage, b: AssistantMessage): AssistantMessage
     ...a,
     ...b,
     ...(refusal === undefined ? {} : { refusal }),
-    content: isEmpty(a.content) && isEmpty(b.content) ? null : joinContents(a.content, b.content),
+    content: joinContents(a.content, b.content) || null,
   };
 }

@@ -1,12 +1,12 @@
 // Where a transcript may be cut: never between a call and its results.
 
-import type { Message } from "./message.ts";
+import type { Message, SystemMessage } from "./message.ts";
 
 /** A half-open range of transcript indexes that is kept or left out as a whole. */
 export type Segment = { from: number; to: number };
 
-export function isSystem({ role }: Message): boolean {
-  return role === "system" || role === "developer";
+export function isSystem(message: Message): message is SystemMessage {
+  return message.role === "system" || message.role === "developer";
 }
 
 /** Words of somebody else; what the run itself tells the model is none. */

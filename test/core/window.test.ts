@@ -24,7 +24,7 @@ const defaults = { lastTurns: 6, remindEvery: 3, summarise: true };
 
 function plan(
   messages: Message[],
-  fields: Partial<WindowInput> & { settings?: Partial<WindowInput["settings"]> } = {},
+  fields: Omit<Partial<WindowInput>, "settings"> & { settings?: Partial<WindowInput["settings"]> } = {},
 ): PlannedWindow {
   const settings = { ...defaults, ...fields.settings };
   return planWindow({ fixedTokens: 10, count, countMessage, goal: 0, ...fields, messages, settings });
@@ -163,6 +163,8 @@ describe("with a budget", () => {
       plan: { cuts: [[0, expect.any(Number)]] },
     });
     expect(plan(goals, { settings: { budgetTokens: 150 } })).toMatchObject({ type: "too_small" });
+    const summary = { id: 1, text: "word ".repeat(500), upTo: 1 };
+    expect(plan(goals, { settings: budget, summary }).type).toBe("too_small");
     expect(plan([user([{ type: "text", text: "x ".repeat(999) }])], { settings: budget }).type).toBe("too_small");
   });
 });
