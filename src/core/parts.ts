@@ -100,6 +100,13 @@ export function describePart(part: Part): string {
   return facts === "" ? `[${kind}]` : `[${kind}: ${facts}]`;
 }
 
+/** A content as people may see it: its text, parts of other kinds described where they stand. */
+export function shownText(content: string | readonly Part[] | null): string {
+  if (content === null || typeof content === "string") return content ?? "";
+  const shown = content.map((part) => asText(part.type === "text" ? part.text : undefined) ?? describePart(part));
+  return shown.filter((text) => text !== "").join("\n");
+}
+
 /** A number of bytes in words: `512 B`, `34 KB`, `1.2 MB`. */
 export function toSize(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;

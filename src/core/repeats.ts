@@ -31,7 +31,7 @@ export function findRepetition(
     return key;
   };
   const isSame = (a: Turn | undefined, b: Turn | undefined): boolean =>
-    a !== undefined && b !== undefined && namesOf(a) === namesOf(b) && keyOf(a) === keyOf(b);
+    a !== undefined && b !== undefined && mayBeSame(a, b) && keyOf(a) === keyOf(b);
   const polls = (turn: Turn): boolean => turn.some(({ call }) => isPolling(call.name));
   const firstPoll = turns.findIndex(polls);
   const counted = firstPoll === -1 ? turns : turns.slice(0, firstPoll);
@@ -60,8 +60,17 @@ function lastTurns(messages: readonly Message[], from: number, most: number): Tu
 }
 
 function namesOf(turn: Turn): string {
+  if (turn.length === 1) return (turn[0] as Turn[number]).call.name;
   const names = turn.map(({ call }) => call.name);
   return names.sort().join(" ");
+}
+
+/** A cheap look first: most turns differ in what they call, or in what a single call gave. */
+function mayBeSame(a: Turn, b: Turn): boolean {
+  if (a.length !== b.length || namesOf(a) !== namesOf(b)) return false;
+  const [one, other] = [a[0] as Turn[number], b[0] as Turn[number]];
+  const isText = typeof one.result.content === "string" && !one.result.full && !other.result.full;
+  return a.length > 1 || !isText || one.result.content === other.result.content;
 }
 
 /** Equal for turns whose calls and results are equal, in whatever order the calls were made. */

@@ -1,6 +1,7 @@
 // What a model is asked when the older part of a transcript is to be condensed (features H15).
 
-import { type Content, type Message, textOf } from "./message.ts";
+import type { Message } from "./message.ts";
+import { shownText } from "./parts.ts";
 import type { Summary } from "./window.ts";
 import { isSystem } from "./window-segments.ts";
 
@@ -45,19 +46,13 @@ export function summaryRequest(input: SummaryInput): { instructions: string; mes
 }
 
 function toLines(message: Message): string[] {
-  const text = wordsOf(message.content);
+  const text = shownText(message.content);
   if (message.role === "tool") return [`[result of ${message.name}] ${text}`];
   if (message.role === "assistant") {
     const calls = (message.toolCalls ?? []).map((call) => `[calls ${call.name}] ${call.arguments}`);
     return [...(text === "" ? [] : [`[assistant] ${text}`]), ...calls];
   }
   return [`[user] ${text}`];
-}
-
-function wordsOf(content: Content | null): string {
-  const text = textOf(content);
-  const others = Array.isArray(content) ? content.filter(({ type }) => type !== "text").map(({ type }) => type) : [];
-  return others.length === 0 ? text : `${text} [${others.join(", ")}]`;
 }
 
 type Counting = Pick<SummaryInput, "count" | "cutText">;

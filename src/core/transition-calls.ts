@@ -194,7 +194,7 @@ function decided(draft: Draft, event: EventOf<"approved" | "denied">): boolean {
 }
 
 /** Whether a person may decide on the call at this time: an approval that expired is over, noticed or not. */
-export function isDecidable(call: OpenCall, at: number): boolean {
+function isDecidable(call: OpenCall, at: number): boolean {
   return call.state === "asking" || (call.state === "approval" && !isExpired(call, at));
 }
 

@@ -2,10 +2,12 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Message } from "../../src/core/message.ts";
+import { renderWindow } from "../../src/core/window-render.ts";
 import { type AgentOptions, defineAgent } from "../../src/define-agent.ts";
 import { PermanentError, RetryableError } from "../../src/index.ts";
 import type { ModelFailure, ModelRequest } from "../../src/ports.ts";
 import { createMemoryDrover, scriptedModel } from "../../src/testing/index.ts";
+import { tokenCounter } from "../../src/tokens/token-counter.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { refusals } from "../core/window-support.ts";
 
@@ -189,11 +191,11 @@ const dig = defineTool({
 });
 
 describe("the window", () => {
-  test("keeps a long run within its budget, with summaries that are steps of their own", async () => {
+  test("[G6] keeps a long run within its budget, with summaries of its own, and can be shown again", async () => {
     const { model, asked } = modelOf(({ turn }) =>
       turn > 60 ? "found" : { toolCalls: [{ name: "dig", arguments: { n: turn } }] },
     );
-    const { result, events } = await play(
+    const { result, events, transcript } = await play(
       { model, tools: [dig], window: { budgetTokens: 2_500 }, limits: { maxTurns: 100 } },
       "find the needle",
     );
@@ -209,6 +211,15 @@ describe("the window", () => {
     expect(last[0]).toMatchObject({ role: "system", content: expect.stringContaining("Summary of what was said") });
     expect(last[1]).toMatchObject({ role: "user", content: "find the needle" });
     expect(JSON.stringify(last)).toContain("Reminder of the task: find the needle");
+    const { cut } = await tokenCounter(model.model);
+    for (const event of events) {
+      if (event.type !== "model_answered") continue;
+      const { window, messages } = event.manifest;
+      const summary = events.find(({ type, seq }) => type === "summarised" && seq === window?.summary);
+      const summaryText = summary?.type === "summarised" ? summary.text : undefined;
+      const shown = renderWindow({ messages, ...window }, { messages: transcript, goal: 0, summaryText, cutText: cut });
+      expect(shown).toEqual(asked[event.turn - 1]?.messages);
+    }
   });
 
   test("shrinks when the server says that it is too long, and the run goes on", async () => {
