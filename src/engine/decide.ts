@@ -1,7 +1,7 @@
 import type { Command } from "../core/command.ts";
 import { DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
-import type { OpenCall, Run } from "../core/run.ts";
+import type { OpenCall } from "../core/run.ts";
 import type { RunStore } from "../ports.ts";
 import type { Client } from "./client.ts";
 

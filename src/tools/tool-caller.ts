@@ -82,6 +82,11 @@ function planCall(entry: Entry, text: string, { dryRun = false }: { dryRun?: boo
   if (dryRun && (tool.effect !== "read" || asks)) {
     return { type: "settle", ...describeDryRun(tool, prepared), outcome: "ok", ...policy };
   }
+  return { ...planToRun(entry, prepared, asks), ...policy };
+}
+
+function planToRun(entry: Entry, given: Arguments, asks: boolean): CallPlan {
+  const { tool } = entry;
   const { effect, approval, timeoutMs, queue, approvalExpiresMs } = tool;
   const onUnknown = effect === "irreversible" && approval !== "never" ? "ask" : "tell";
   return {
@@ -92,8 +97,7 @@ function planCall(entry: Entry, text: string, { dryRun = false }: { dryRun?: boo
     timeoutMs,
     ...(queue === undefined ? {} : { queue }),
     ...(approvalExpiresMs === undefined ? {} : { approvalExpiresMs }),
-    ...(asks || onUnknown === "ask" ? { question: toQuestion(entry, prepared) } : {}),
-    ...policy,
+    ...(asks || onUnknown === "ask" ? { question: toQuestion(entry, given) } : {}),
   };
 }
 
