@@ -12,10 +12,17 @@ export type Command = Extract<
 const by = z.string().min(1).max(1_000);
 const reason = z.string().max(10_000);
 const callId = z.string().max(100);
+const decisionId = z.string().min(1).max(200).optional();
 
 const commandSchema = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("approved"), callId, by, argumentsHash: z.string().min(1).max(100).optional() }),
-  z.object({ type: z.literal("denied"), callId, by, reason }),
+  z.object({
+    type: z.literal("approved"),
+    callId,
+    by,
+    argumentsHash: z.string().min(1).max(100).optional(),
+    decisionId,
+  }),
+  z.object({ type: z.literal("denied"), callId, by, reason, decisionId }),
   z.object({ type: z.literal("input_received"), inputId: z.string(), messages: inputSchema, by: by.optional() }),
   z.object({ type: z.literal("cancel_requested"), by, reason }),
   z.object({ type: z.literal("retry_requested"), by, limits: limitsSchema.optional() }),

@@ -110,8 +110,14 @@ export type RunEvent =
   | { type: "limit_reached"; step: StepRef; reason: StopReason; message: string }
   | { type: "time_came" }
   /** `argumentsHash`: what the person decided on; the event does not apply to a call of anything else. */
-  | { type: "approved"; callId: string; by: string; argumentsHash?: string | undefined }
-  | { type: "denied"; callId: string; by: string; reason: string }
+  | {
+      type: "approved";
+      callId: string;
+      by: string;
+      argumentsHash?: string | undefined;
+      decisionId?: string | undefined;
+    }
+  | { type: "denied"; callId: string; by: string; reason: string; decisionId?: string | undefined }
   | { type: "input_received"; inputId: string; messages: Message[]; by?: string | undefined }
   /** The time has come for a run to join its session's line. `round`: of the place that it had when this was found. */
   | { type: "session_joined"; round: number }

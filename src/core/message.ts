@@ -68,12 +68,13 @@ export type ToolMessage = {
   /** What the call would have done, where a dry run told of it and did not make it; not sent. */
   described?: string | undefined;
 };
-/** A person's word on a call. `at`: epoch ms. */
-export type Decision = { type: "approved" | "denied"; by: string; at: number };
+/** A person's word on a call. `at`: epoch ms; `id`: as the command named it, so that it is known when sent again. */
+export type Decision = { type: "approved" | "denied"; by: string; at: number; id?: string | undefined };
 export const decisionSchema: z.ZodType<Decision> = z.looseObject({
   type: z.enum(["approved", "denied"]),
   by: z.string(),
   at: z.number(),
+  id: z.string().optional(),
 });
 /** `ref` names the kept text; `chars` (UTF-16 code units) and `bytes` (UTF-8) are its size. */
 export type FullResult = { ref: string; chars: number; bytes: number };

@@ -171,8 +171,10 @@ function unknownText(tool: string, message: string): string {
 function decided(draft: Draft, event: EventOf<"approved" | "denied">): boolean {
   const call = draft.run.calls.find((other) => other.callId === event.callId);
   if (!call || !isDecidable(call, draft.meta.at)) return false;
-  const { by } = event;
-  const decision = { type: event.type, by, at: draft.meta.at };
+  const { by, decisionId: id } = event;
+  // Sent again, it must not pass for an answer to the question that came after.
+  if (id !== undefined && id === call.decision?.id) return false;
+  const decision = { type: event.type, by, at: draft.meta.at, ...(id === undefined ? {} : { id }) };
   if (event.type === "approved") {
     if (event.argumentsHash !== undefined && event.argumentsHash !== call.question?.argumentsHash) return false;
     log(draft, { type: "approved", ...named(call), by, ...hashOf(call) });

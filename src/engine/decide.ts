@@ -22,6 +22,7 @@ export async function decideOn(
   if (applied) return;
   const waiting = run.calls.filter((call) => call.state === "approval" || call.state === "asking");
   const call = waiting.find(({ callId }) => callId === event.callId);
+  if (call && event.decisionId !== undefined && event.decisionId === call.decision?.id) return;
   const given = call ? undefined : await lastAnswer(store, runId, event.callId);
   if (given && isSame(given, event)) return;
   const why = call ? whyNot(call, event) : given ? whatStands(given, event) : nobodyAsked(waiting);

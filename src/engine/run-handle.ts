@@ -32,6 +32,15 @@ export type RunResult<Output = string> = {
   described?: DescribedCall[] | undefined;
 };
 
+/**
+ * - `by`: who decides;
+ * - `decisionId`: names this decision: sent again, after whatever has happened since, it is not taken for a second one.
+ */
+type DecideOptions = { by?: string | undefined; decisionId?: string | undefined };
+/** `argumentsHash`: what was decided on, as `status()` told it; a call of anything else is refused. */
+type ApproveOptions = DecideOptions & { argumentsHash?: string | undefined };
+type DenyOptions = DecideOptions & { reason?: string | undefined };
+
 /** One run, from any process. */
 export type RunHandle<Output = string> = {
   readonly id: string;
@@ -55,12 +64,11 @@ export type RunHandle<Output = string> = {
   audit(): Promise<AuditEntry[]>;
   /**
    * Lets an open call be executed. The same decision by the same person again is no error.
-   * @param options.argumentsHash what was decided on, as `status()` told it; a call of anything else is refused.
    * @throws DroverError "not_allowed" if it waits for nobody: it says who decided what and when
    */
-  approve(callId: string, options?: { by?: string; argumentsHash?: string | undefined }): Promise<void>;
+  approve(callId: string, options?: ApproveOptions): Promise<void>;
   /** Settles an open call without executing it; the model reads the reason. @throws as `approve` */
-  deny(callId: string, options?: { by?: string; reason?: string }): Promise<void>;
+  deny(callId: string, options?: DenyOptions): Promise<void>;
   /** Adds input; it enters before the next model call, and gives an answered turn another one. @throws "not_allowed" */
   send(message: string | InputMessage, options?: { by?: string }): Promise<void>;
   /** Goes on with a failed run from where it failed. @throws DroverError "not_allowed" unless it failed */
@@ -100,10 +108,9 @@ export function createRunHandle<Output = string>(
       await client.load(runId);
       return auditOf(await readWholeFeed(store, runId));
     },
-    approve: (callId, { by = "unknown", argumentsHash } = {}) =>
-      decide({ type: "approved", callId, by, ...(argumentsHash === undefined ? {} : { argumentsHash }) }),
-    deny: (callId, { by = "unknown", reason = "no reason given" } = {}) =>
-      decide({ type: "denied", callId, by, reason }),
+    approve: (callId, { by = "unknown", ...bound } = {}) => decide({ type: "approved", callId, by, ...bound }),
+    deny: (callId, { by = "unknown", reason = "no reason given", decisionId } = {}) =>
+      decide({ type: "denied", callId, by, reason, decisionId }),
     send: async (message, { by = "unknown" } = {}) => {
       const command: Command = { type: "input_received", inputId: randomUUID(), messages: toInput(message), by };
       const { run, applied } = await client.command(runId, command);

@@ -113,6 +113,28 @@ describe("a decision", () => {
     expect(cancelled.messages.at(-1)).toMatchObject({ outcome: "cancelled", decision: { by: "ann" } });
   });
 
+  test("sent again does not answer the question that came after it", () => {
+    const named = approve({ decisionId: "d1" });
+    const approved = step(open(asks), named);
+    expect(first(approved).decision).toMatchObject({ id: "d1" });
+    const started = step(approved, {
+      type: "tool_started",
+      step: { owedAt: first(approved).owedAt, index: 1 },
+      startToken: "s",
+      timeoutAt: 9_000,
+    });
+    const asking = step(started, {
+      type: "tool_unknown",
+      step: { owedAt: first(started).owedAt, index: 1 },
+      startToken: "s",
+      error: { code: "x", message: "x" },
+    });
+    expect(first(asking)).toMatchObject({ state: "asking", decision: { id: "d1" } });
+    expect(step(asking, named).run).toBe(asking.run);
+    expect(first(step(asking, approve({ decisionId: "d2" })))).toMatchObject({ state: "ready", attempt: 2 });
+    expect(first(step(asking, approve()))).toMatchObject({ state: "ready", attempt: 2 });
+  });
+
   test("made once does not apply again, nor does another after it", () => {
     const approved = step(open(asks, asks), approve());
     expect(step(approved, approve()).run).toBe(approved.run);

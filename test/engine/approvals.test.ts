@@ -11,6 +11,7 @@ import { type Bench, makeBench } from "./support.ts";
 
 const hourMs = 3_600_000;
 let paid: string[] = [];
+let failing = false;
 const pay = defineTool({
   name: "pay",
   description: "Pays.",
@@ -20,6 +21,7 @@ const pay = defineTool({
   describe: ({ to }) => `Pays ${to} at once`,
   execute: ({ to }) => {
     paid.push(to);
+    if (failing) throw new Error("the connection broke");
     return "paid";
   },
 });
@@ -38,6 +40,7 @@ describe.each(["memory", "redis"])("over %s", (kind) => {
   let bench: Bench;
   beforeEach(() => {
     paid = [];
+    failing = false;
     bench = makeBench();
     setup = kind === "redis" ? setUpStore() : undefined;
     if (setup) bench = { ...bench, store: setup.store };
@@ -121,6 +124,19 @@ describe.each(["memory", "redis"])("over %s", (kind) => {
       { outcome: "ok", decision: { type: "approved", by: "ann" } },
       { outcome: "denied", decision: { type: "denied", by: "ann" } },
     ]);
+  });
+
+  test("a decision that is sent again once its call's outcome is unknown does not have the call run again", async () => {
+    const { run, work } = await asked();
+    failing = true;
+    await run.approve("call-1-1", { by: "ann", decisionId: "d1" });
+    await work();
+    expect((await run.status()).openCalls).toMatchObject([{ state: "asking", reason: "its outcome is unknown" }, {}]);
+    await run.approve("call-1-1", { by: "ann", decisionId: "d1" });
+    expect((await run.status()).openCalls).toMatchObject([{ state: "asking" }, {}]);
+    await run.approve("call-1-1", { by: "ann", decisionId: "d2" });
+    await work();
+    expect(paid).toEqual(['["ada"]', '["ada"]']);
   });
 
   test("what expired is refused, whether or not a worker has noticed", async () => {
