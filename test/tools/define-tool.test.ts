@@ -96,14 +96,14 @@ describe("defineTool", () => {
       timeoutMs: 0,
       retry: { attempts: 0 },
       queue: "a:b",
-      rate: { max: 1, perMs: 1 },
+      rates: { max: 1, perMs: 1 },
     });
     for (const part of ["name", "description", "parameters", "execute", "effect", "approval", "timeoutMs"]) {
       expect(message).toContain(part);
     }
     expect(message).toContain("retry.attempts");
     expect(message).toContain("queue");
-    expect(message).toContain('unknown option "rate"');
+    expect(message).toContain('unknown option "rates"');
     expect(message).toContain('"not a name!"');
   });
 
@@ -130,7 +130,7 @@ describe("defineTool", () => {
       "regular expression",
     ],
     ["a circular schema", { ...weather, parameters: circular() }, "plain JSON"],
-    ["an option of a later version", { ...weather, maxResultTokens: 10 }, 'unknown option "maxResultTokens"'],
+    ["an option of a later version", { ...weather, cache: 10 }, 'unknown option "cache"'],
   ])("refuses %s", (_name, options, part) => {
     expect(problemsOf(options)).toContain(part);
   });
