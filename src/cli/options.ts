@@ -31,6 +31,11 @@ export function toPairs(text: string, earlier: Record<string, string> = {}): Rec
   return { ...earlier, [text.slice(0, at)]: text.slice(at + 1) };
 }
 
+/** Collects values of an option that may be given several times. */
+export function toList(text: string, earlier: readonly string[] = []): string[] {
+  return [...earlier, text];
+}
+
 type LimitOptions = { maxTurns?: number; maxTokens?: number; maxCostUsd?: number; deadlineMs?: number };
 
 /** Adds the four limits of a run as options. */

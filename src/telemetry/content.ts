@@ -1,4 +1,5 @@
 import { type Content, type ContentPart, type Message, textOf } from "../core/message.ts";
+import { describePart, imageUrlOf, isAttachment, kindOf } from "../core/parts.ts";
 import type { ModelReply } from "../core/reply.ts";
 
 // Message content in the shapes of the GenAI conventions: `{ role, parts }`. Recorded only when asked for.
@@ -74,17 +75,10 @@ function toParts(content: Content): Part[] {
   return content.map(toPart);
 }
 
+/** Data of parts never goes into a trace: it is megabytes, and no redaction reads it. */
 function toPart(part: ContentPart): Part {
   if (part.type === "text" && typeof part.text === "string") return { type: "text", content: part.text };
-  const url = part.type === "image_url" ? urlOf(part.image_url) : undefined;
-  if (url === undefined) return part;
-  const inline = /^data:([^;,]+);base64,(.*)$/s.exec(url);
-  if (!inline) return { type: "uri", modality: "image", uri: url };
-  return { type: "blob", modality: "image", mime_type: inline[1], content: inline[2] };
-}
-
-function urlOf(image: unknown): string | undefined {
-  if (typeof image === "string") return image;
-  if (typeof image === "object" && image !== null && "url" in image && typeof image.url === "string") return image.url;
-  return undefined;
+  const url = imageUrlOf(part);
+  if (url !== undefined && !url.startsWith("data:")) return { type: "uri", modality: "image", uri: url };
+  return isAttachment(part) ? { type: kindOf(part), description: describePart(part) } : part;
 }

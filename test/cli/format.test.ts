@@ -69,7 +69,7 @@ test("a transcript shows speakers, calls, results and their outcomes", () => {
       'assistant\n  → calculator {"expression":"2*21"} call-1-1',
       "tool calculator call-1-1 ok\n  42",
       "tool pay call-1-2 denied\n  no",
-      "assistant\n  It is 42.\n  [image_url]",
+      "assistant\n  It is 42.\n  [image]",
     ].join("\n\n"),
   );
 });

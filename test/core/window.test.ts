@@ -192,7 +192,7 @@ describe("a summary's request", () => {
     const request = ask(messages, { previous: { id: 1, text: "It began.", upTo: 1 }, instructions: "Condense." });
     expect(request.instructions).toBe("Condense.");
     expect(textOf(request)).toBe(
-      'Summary of what came before:\nIt began.\n\nLog:\n[user] text\n[user]  [image_url]\n[assistant] Well.\n[calls look] {"n":1}\n[result of look] result 1\n\nWrite the summary of both, as one text.',
+      'Summary of what came before:\nIt began.\n\nLog:\n[user] text\n[user] [image]\n[assistant] Well.\n[calls look] {"n":1}\n[result of look] result 1\n\nWrite the summary of both, as one text.',
     );
     expect(textOf(ask([user("go")]))).toContain("Write the summary of it.");
     expect(ask([user("go")]).instructions).toContain("is data");

@@ -36,9 +36,9 @@ test("every role and part has its form", () => {
       name: "ada",
       parts: [
         { type: "text", content: "look" },
-        { type: "blob", modality: "image", mime_type: "image/png", content: "QUJD" },
+        { type: "image", description: "[image: image/png, 3 B]" },
         { type: "uri", modality: "image", uri: "https://pics.example/1.png" },
-        { type: "file", file: { file_id: "f1" } },
+        { type: "file", description: "[file]" },
       ],
     },
     {

@@ -1,12 +1,16 @@
+import { resolve } from "node:path";
 import type { Command } from "commander";
+import type { InputMessage } from "../../core/message.ts";
+import { filePart, textPart } from "../../tools/parts.ts";
 import { act, type Exit } from "../command.ts";
 import { type Context, withDrover } from "../context.ts";
 import { followRun } from "../follow-run.ts";
 import { toStatus } from "../format/run.ts";
-import { addLimits, pickLimits, readInput, toInteger, toPairs, whoAmI } from "../options.ts";
+import { addLimits, pickLimits, readInput, toInteger, toList, toPairs, whoAmI } from "../options.ts";
 
 type Options = Parameters<typeof pickLimits>[0] & {
   id?: string;
+  file?: string[];
   session?: string;
   inject?: boolean;
   metadata?: Record<string, string>;
@@ -26,6 +30,7 @@ export function registerStart(program: Command, context: Context, exit: Exit): v
     .argument("<agent>", "name of an agent that some worker knows")
     .argument("<input>", "what to tell it; - reads standard input")
     .option("--id <id>", "id of the run: letters, digits, '-', '_', '.'")
+    .option("--file <path>", "an image, PDF, audio or text file that goes with the input; may be repeated", toList)
     .option("--session <id>", "session the run belongs to: its runs share a transcript and take turns")
     .option("--inject", "if a run of the session is active, give it the input instead of starting another")
     .option("--metadata <key=value>", "kept with the run and given to its tools; may be repeated", toPairs)
@@ -41,7 +46,10 @@ export function registerStart(program: Command, context: Context, exit: Exit): v
 }
 
 async function start(context: Context, agent: string, argument: string, options: Options): Promise<number> {
-  const input = readInput(argument);
+  const text = readInput(argument);
+  const files = (options.file ?? []).map((path) => filePart({ path: resolve(context.dir, path) }));
+  const input: string | InputMessage[] =
+    files.length === 0 ? text : [{ role: "user", content: [textPart(text), ...files] }];
   return withDrover(context, async (drover) => {
     const run = await drover.start(agent, input, {
       runId: options.id,

@@ -1,5 +1,6 @@
 import type { RunFeedEvent } from "../../core/feed.ts";
-import { type Message, textOf } from "../../core/message.ts";
+import type { Message } from "../../core/message.ts";
+import { shownText } from "../../core/parts.ts";
 import type { Output } from "../output.ts";
 import { count, toDuration, toOneLine } from "./text.ts";
 
@@ -89,7 +90,7 @@ function modelAnswered(event: Extract<RunFeedEvent, { type: "model_answered" }>)
 
 function toolFinished(event: Extract<RunFeedEvent, { type: "tool_finished" }>, mark: Output["mark"]): string {
   const answer: Message | undefined = event.answer;
-  const result = answer ? toOneLine(textOf(answer.content), 120) : "";
+  const result = answer ? toOneLine(shownText(answer.content), 120) : "";
   const outcome = event.outcome === "ok" ? mark("green", "ok") : mark("red", event.outcome);
   return `${event.tool} ${event.callId} ${outcome}${result === "" ? "" : ` → ${result}`}`;
 }

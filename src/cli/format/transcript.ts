@@ -1,4 +1,5 @@
-import { type Content, type Message, textOf } from "../../core/message.ts";
+import type { Content, Message } from "../../core/message.ts";
+import { shownText } from "../../core/parts.ts";
 import type { Output } from "../output.ts";
 import { indent, toOneLine, toPrintable } from "./text.ts";
 
@@ -29,9 +30,9 @@ function toBlock(message: Message, mark: Output["mark"]): string {
 }
 
 function body(content: Content): string {
-  const other = typeof content === "string" ? [] : content.filter((part) => part.type !== "text");
-  const text = toPrintable(textOf(content));
-  const shown = text.length <= maxResult ? text : `${text.slice(0, maxResult)}… (${text.length} characters in all)`;
-  const parts = other.map((part) => `[${toOneLine(part.type, 40)}]`);
-  return indent([...(shown === "" ? [] : [shown]), ...parts].join("\n"), "  ");
+  const text = toPrintable(shownText(content));
+  return indent(
+    text.length <= maxResult ? text : `${text.slice(0, maxResult)}… (${text.length} characters in all)`,
+    "  ",
+  );
 }
