@@ -62,8 +62,18 @@ function makeWorld(): World {
     { text: "first", toolCalls: [call("look"), call("post"), call("put")] },
     { text: "second", toolCalls: [call("pay"), call("look")] },
     { text: "all done", fail: [transient] },
+    '{"answer":"a draft"}',
+    '{"answer":"done"}',
   ]);
-  const agent = defineAgent({ name: "matrix", instructions: "Do it.", model, tools });
+  const agent = defineAgent({
+    name: "matrix",
+    instructions: "Do it.",
+    model,
+    tools,
+    output: z.object({ answer: z.string() }),
+    verify: ({ answer }) => answer === "done" || `${"no draft ".repeat(40)}please`,
+    window: { budgetTokens: 1_100, lastTurns: 1 },
+  });
   return {
     clock,
     signals,
@@ -207,7 +217,14 @@ describe("a process that dies at any port call", () => {
   });
 
   test("plays the story as told when nobody dies", () => {
-    expect(clean.run).toMatchObject({ status: "completed", stopReason: "answered", turns: 3 });
+    expect(clean.run).toMatchObject({
+      status: "completed",
+      stopReason: "answered",
+      turns: 5,
+      reasks: 1,
+      verifications: 1,
+    });
+    expect(clean.run.summary).toBeDefined();
     expect([...clean.ledger].sort()).toEqual([
       "look matrix-1:call-1-1",
       "look matrix-1:call-2-2",
