@@ -88,7 +88,9 @@ function createBell(signal: AbortSignal | undefined): Bell {
 type Reader = { read(): Promise<{ events: RunFeedEvent[]; ended: boolean }> };
 
 async function createReader(store: RunStore, runId: string, position: FeedPosition): Promise<Reader> {
-  let { state, ended, transcript } = await startState(store, runId, position);
+  const begun = await startState(store, runId, position);
+  const { transcript } = begun;
+  let { state, ended } = begun;
   let live = "0";
   let held: LiveDelta[] = [];
 

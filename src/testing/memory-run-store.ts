@@ -2,7 +2,7 @@ import type { AgentDefinition } from "../core/agent.ts";
 import type { Change } from "../core/change.ts";
 import { DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
-import type { Message, ToolMessage } from "../core/message.ts";
+import type { ToolMessage } from "../core/message.ts";
 import { owed } from "../core/owed.ts";
 import { isEnded, minReader, type Run, schemaVersion } from "../core/run.ts";
 import type { Clock, CommitResult, LiveDelta, RunFilter, RunPage, RunStore } from "../ports.ts";
@@ -29,8 +29,6 @@ const liveAfterEndMs = 600_000;
 export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunStore {
   const records = new Map<string, Stored>();
   const sessions = createMemorySessions(records);
-  const leases = new Map<string, number>();
-  const definitions = new Map<string, AgentDefinition>();
 
   const runs = (): Run[] => [...records.values()].map(({ run }) => run);
   const need = (runId: string): Stored | undefined => records.get(runId);
@@ -73,17 +71,26 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
       need(runId)?.live.push(...copy(deltas));
       options.signals?.notifyRun(runId);
     },
-    async tryLease(name, ms) {
-      const now = options.clock?.now() ?? 0;
-      if ((leases.get(name) ?? 0) > now) return false;
-      leases.set(name, now + ms);
-      return true;
-    },
+    ...createShared(options.clock),
     async owing(before, limit, offset = 0) {
       const ids = owing(runs(), before);
       return ids.slice(offset, offset + Math.max(0, Math.min(limit, maxPage)));
     },
     list: async (filter) => list(runs(), filter),
+  };
+}
+
+/** What belongs to no run. */
+function createShared(clock: Clock | undefined): Pick<RunStore, "tryLease" | "putDefinition" | "getDefinition"> {
+  const leases = new Map<string, number>();
+  const definitions = new Map<string, AgentDefinition>();
+  return {
+    async tryLease(name, ms) {
+      const now = clock?.now() ?? 0;
+      if ((leases.get(name) ?? 0) > now) return false;
+      leases.set(name, now + ms);
+      return true;
+    },
     async putDefinition(hash, definition) {
       if (!definitions.has(hash)) definitions.set(hash, copy(definition));
     },

@@ -81,6 +81,7 @@ describe("public names", () => {
       "type RunResult",
       "type RunStatus",
       "type RunView",
+      "type SessionHandle",
       "type StartOptions",
       "type StopReason",
       "type Tool",
@@ -175,6 +176,12 @@ describe("words that programs switch on", () => {
         "run_began",
         "model_answered",
         "model_failed",
+        "summary_wanted",
+        "summarised",
+        "window_shrunk",
+        "answer_verified",
+        "answer_refused",
+        "verify_failed",
         "tool_started",
         "tool_finished",
         "tool_failed",
@@ -188,6 +195,10 @@ describe("words that programs switch on", () => {
         "approved",
         "denied",
         "input_received",
+        "session_joined",
+        "session_queued",
+        "session_entered",
+        "session_passed",
         "cancel_requested",
         "retry_requested",
         "usage_reported",
@@ -203,6 +214,11 @@ describe("words that programs switch on", () => {
         "run_began",
         "model_answered",
         "model_failed",
+        "summarised",
+        "window_shrunk",
+        "answer_verified",
+        "answer_refused",
+        "verify_failed",
         "tool_started",
         "tool_finished",
         "tool_failed",
@@ -217,6 +233,8 @@ describe("words that programs switch on", () => {
         "step_crashed",
         "input_received",
         "messages_appended",
+        "session_queued",
+        "session_entered",
         "run_retried",
         "usage_reported",
         "run_ended",
@@ -226,9 +244,13 @@ describe("words that programs switch on", () => {
 });
 
 test("names in Redis", () => {
-  const { run, listByStatus, listByAgent, definition, lease, ...fixed } = createKeys();
+  const { run, session, transcript, listByStatus, listByAgent, listBySession, definition, lease, ...fixed } =
+    createKeys();
   const made = {
     run: run("RUN"),
+    session: session("SESSION"),
+    transcripts: [transcript("RUN"), transcript("session:SESSION")],
+    ofSession: listBySession("SESSION"),
     status: listByStatus("STATUS"),
     agent: listByAgent("AGENT"),
     hash: definition("HASH"),
@@ -241,6 +263,7 @@ test("names in Redis", () => {
       "hash": "{drover}:r:definition:HASH",
       "lease": "{drover}:r:lease:NAME",
       "listAll": "{drover}:r:list",
+      "ofSession": "{drover}:r:list:session:SESSION",
       "owing": "{drover}:r:owing",
       "prefix": "{drover}",
       "queuePrefix": "{drover}:q",
@@ -253,7 +276,16 @@ test("names in Redis", () => {
         "messages": "{drover}:r:run:RUN:messages",
         "results": "{drover}:r:run:RUN:results",
       },
+      "session": {
+        "inputs": "{drover}:r:session:SESSION:inputs",
+        "line": "{drover}:r:session:SESSION:line",
+        "messages": "{drover}:r:session:SESSION:messages",
+      },
       "status": "{drover}:r:list:status:STATUS",
+      "transcripts": [
+        "{drover}:r:run:RUN:messages",
+        "{drover}:r:session:SESSION:messages",
+      ],
     }
   `);
 });
