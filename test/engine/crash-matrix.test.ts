@@ -5,7 +5,7 @@ import { z } from "zod";
 import { RetryableError } from "../../src/core/errors.ts";
 import type { Message } from "../../src/core/message.ts";
 import { isEnded, type Run } from "../../src/core/run.ts";
-import { defineAgent } from "../../src/define-agent.ts";
+import { type Agent, defineAgent } from "../../src/define-agent.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
 import { sweep } from "../../src/engine/sweep.ts";
 import type { AgentCode, RunStore, StepOutcome } from "../../src/ports.ts";
@@ -87,7 +87,7 @@ type World = {
   clock: ReturnType<typeof manualClock>;
   signals: ReturnType<typeof createMemorySignals>;
   ledger: string[];
-  agent: ReturnType<typeof defineAgent>;
+  agent: Agent;
   store: RunStore;
   queue: ReturnType<typeof createMemoryStepQueue>;
 };
