@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../src/core/event.ts";
 import type { Message } from "../../src/core/message.ts";
+import { startPayloadSchema } from "../../src/core/new-run.ts";
 import { dueAt, owed, sessionIndex, wakeIndex } from "../../src/core/owed.ts";
 import { goalOf, lineEntryOf, ownParts, sessionTranscript, transcriptOf } from "../../src/core/session.ts";
 import { answered, makeWorld, step, type World } from "./support.ts";
@@ -121,6 +122,15 @@ describe("a run of a session", () => {
     const short = start({ delayMs: 500, limits: { deadlineMs: 20 } });
     expect(stepsOf(short)).toEqual(["session 1 at 1020"]);
   });
+});
+
+test("interrupting needs a session to interrupt", () => {
+  const start = { agent: "a", input: "go" };
+  expect(startPayloadSchema.safeParse({ ...start, session: "s" }).success).toBe(true);
+  expect(startPayloadSchema.safeParse({ ...start, session: "s", whenBusy: "inject" }).success).toBe(true);
+  expect(startPayloadSchema.safeParse({ ...start, session: "s", whenBusy: "now" }).success).toBe(false);
+  const { error } = startPayloadSchema.safeParse({ ...start, whenBusy: "inject" });
+  expect(error?.issues).toMatchObject([{ path: ["whenBusy"], message: "must come with a session" }]);
 });
 
 describe("a retried run of a session", () => {
