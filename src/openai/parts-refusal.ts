@@ -155,6 +155,6 @@ function remoteImages(messages: readonly SentMessage[]): string[] {
 /** A server may quote what it was sent: no data of a part belongs into an error, a log or a trace. */
 export function withoutData(text: string): string {
   return text
-    .replaceAll(/data:[\w.+/;=-]{0,100},[A-Za-z0-9+/=\s]{16,}/g, "[data]")
+    .replaceAll(/data:[\w.+/;=-]{0,100},[A-Za-z0-9+/=]{16,}/g, "[data]")
     .replaceAll(/[A-Za-z0-9+/]{200,}={0,2}/g, "[data]");
 }
