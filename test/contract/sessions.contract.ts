@@ -1,20 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FeedEntry } from "../../src/core/event.ts";
-import type { Message } from "../../src/core/message.ts";
-import { makeRun } from "../../src/core/new-run.ts";
-import type { Run, SessionPlace } from "../../src/core/run.ts";
+import type { Run } from "../../src/core/run.ts";
 import { sessionTranscript } from "../../src/core/session.ts";
 import type { RunStore } from "../../src/ports.ts";
-import { at, change, committed, created, message, nextToken, runCreated, trace, user } from "./run-fixtures.ts";
+import { at, change, committed, created, message, runCreated, user } from "./run-fixtures.ts";
 import type { StoreUnderTest } from "./run-store.contract.ts";
-
-const session = "chat-1";
-
-function newRun(runId: string, fields: Partial<Run> = {}): Run {
-  const messages = [user(`input of ${runId}`)];
-  const input = { runId, agent: "assistant", messages, inputHash: "hash", trace, at, token: nextToken(), session };
-  return { ...makeRun(input), ...fields };
-}
+import { begin, enter, leave, place, session, sessionRun } from "./session-fixtures.ts";
 
 /** Registers the part of the suite of every `RunStore` that is about sessions. */
 export function sessionsContract(name: string, start: () => Promise<StoreUnderTest>): void {
@@ -26,26 +17,11 @@ export function sessionsContract(name: string, start: () => Promise<StoreUnderTe
     });
     afterEach(() => close());
 
-    async function begin(runId: string, fields: Partial<Run> = {}): Promise<Run> {
-      const run = newRun(runId, fields);
-      expect(await store.create(run, [], [runCreated(run)])).toEqual({ created: true });
-      return run;
-    }
     const line = async (): Promise<string[]> =>
       (await store.readSession(session, 100)).line.map(({ runId, round }) => `${runId} ${round}`);
-    const place = (state: SessionPlace["state"], round = 1): SessionPlace => ({ state, round, owedAt: round });
-    /** Enters the transcript with the run's input, as the transition would have it. */
-    async function enter(run: Run, length: number, more: Message[] = []): Promise<Run> {
-      const messages = [...run.pendingInput, ...more];
-      const fields = { baseMessage: length, messageCount: length + messages.length, pendingInput: [] };
-      const append = messages.map((one) => ({ type: "message" as const, message: one }));
-      return committed(store, change(run, { ...fields, place: place("active"), inputCount: 1 }, { append }));
-    }
-    const leave = (run: Run): Promise<Run> =>
-      committed(store, change(run, { status: "completed", model: undefined, place: place("leaving") }));
 
     test("a run gives back all it was made with", async () => {
-      const run = await begin("a", { place: { ...place("delayed"), notBefore: at + 5 } });
+      const run = await begin(store, "a", { place: { ...place("delayed"), notBefore: at + 5 } });
       expect(await store.load("a")).toEqual(run);
       expect(await store.loadWithMessages("a")).toEqual({ run, messages: [] });
       expect(await store.loadWithLastMessage("a")).toEqual({ run, last: undefined });
@@ -55,28 +31,28 @@ export function sessionsContract(name: string, start: () => Promise<StoreUnderTe
 
     test("a run is in line from the commit that puts it there to the one that takes it out", async () => {
       expect(await store.readSession(session, 5)).toEqual({ line: [], messageCount: 0 });
-      const a = await begin("a");
-      const b = await begin("b");
-      const late = await begin("late", { place: { ...place("delayed"), notBefore: at + 5 } });
-      await begin("c");
+      const a = await begin(store, "a");
+      const b = await begin(store, "b");
+      const late = await begin(store, "late", { place: { ...place("delayed"), notBefore: at + 5 } });
+      await begin(store, "c");
       expect(await line()).toEqual(["a 1", "b 1", "c 1"]);
       expect((await store.readSession(session, 1)).line).toEqual([{ runId: "a", round: 1 }]);
       const queued = await committed(store, change(b, { place: place("queued") }));
       const joined = await committed(store, change(late, { place: place("joined", 2) }));
       expect(await line()).toEqual(["a 1", "b 1", "c 1", "late 2"]);
-      await leave(await enter(a, 0));
+      await leave(store, await enter(store, a, 0));
       expect(await line()).toEqual(["b 1", "c 1", "late 2"]);
-      const cancelled = await leave(queued);
-      await leave(joined);
+      const cancelled = await leave(store, queued);
+      await leave(store, joined);
       expect(await line()).toEqual(["c 1"]);
       await committed(store, change(cancelled, { status: "queued", place: place("joined", 3) }));
       expect(await line()).toEqual(["c 1", "b 3"]);
     });
 
     test("nobody joins or leaves twice, nor by a commit that was refused", async () => {
-      const a = newRun("a");
+      const a = sessionRun("a");
       for (let time = 0; time < 2; time += 1) await store.create(a, [], [runCreated(a)]);
-      const other = newRun("a", { inputHash: "other" });
+      const other = sessionRun("a", { inputHash: "other" });
       expect(await store.create(other, [], [runCreated(other)])).toEqual({ created: false, run: a });
       expect(await line()).toEqual(["a 1"]);
       const gone = change(a, { status: "cancelled", place: place("leaving") });
@@ -89,12 +65,12 @@ export function sessionsContract(name: string, start: () => Promise<StoreUnderTe
     });
 
     test("runs append to one transcript, and each knows its own part of it", async () => {
-      const [a, b] = [await begin("a"), await begin("b")];
-      const begun = await enter(a, 0);
+      const [a, b] = [await begin(store, "a"), await begin(store, "b")];
+      const begun = await enter(store, a, 0);
       const answered = await committed(store, change(begun, {}, { append: [message("answer of a")] }));
-      const done = await leave(answered);
+      const done = await leave(store, answered);
       expect((await store.readSession(session, 1)).messageCount).toBe(2);
-      const second = await enter(b, 2);
+      const second = await enter(store, b, 2);
       const whole = [user("input of a"), user("answer of a"), user("input of b")];
       expect(await store.loadWithMessages("b")).toEqual({ run: second, messages: whole });
       expect(await store.loadWithMessages("a")).toEqual({ run: done, messages: whole.slice(0, 2) });
@@ -108,32 +84,36 @@ export function sessionsContract(name: string, start: () => Promise<StoreUnderTe
     });
 
     test("a commit that supposes another length of the transcript is refused, and nothing is written", async () => {
-      const [a, b] = [await begin("a"), await begin("b")];
-      await enter(a, 0);
-      await expect(enter(b, 0)).rejects.toMatchObject({ code: "invalid" });
+      const [a, b] = [await begin(store, "a"), await begin(store, "b")];
+      await enter(store, a, 0);
+      await expect(enter(store, b, 0)).rejects.toMatchObject({ code: "invalid" });
       expect(await store.load("b")).toEqual(b);
       expect((await store.readSession(session, 1)).messageCount).toBe(1);
     });
 
     test("a rejected record leaves the transcript of a session alone when its id is taken", async () => {
-      await enter(await begin("a"), 0);
-      const rejected: Run = { ...newRun("b"), status: "rejected", place: undefined, baseMessage: undefined };
+      await enter(store, await begin(store, "a"), 0);
+      const rejected: Run = { ...sessionRun("b"), status: "rejected", place: undefined, baseMessage: undefined };
       const entry: FeedEntry = { seq: 1, at, turn: 0, type: "run_rejected", error: { code: "rejected", message: "x" } };
       await store.create({ ...rejected, session: undefined, pendingInput: [] }, [], [entry]);
-      await begin("b");
+      await begin(store, "b");
       expect(await line()).toEqual(["a 1", "b 1"]);
       expect(await store.readMessages(sessionTranscript(session), 0, 9)).toEqual([user("input of a")]);
     });
 
     test("an ended run is owing until it has handed over", async () => {
-      const done = await leave(await enter(await begin("a"), 0));
+      const done = await leave(store, await enter(store, await begin(store, "a"), 0));
       expect(await store.owing(at + 1, 10)).toEqual(["a"]);
       await committed(store, change(done, { place: undefined }));
       expect(await store.owing(at + 1, 10)).toEqual([]);
     });
 
     test("lists the runs of a session, together with the other filters", async () => {
-      const runs = [await begin("a"), await begin("b", { agent: "other" }), await begin("c", { status: "failed" })];
+      const runs = [
+        await begin(store, "a"),
+        await begin(store, "b", { agent: "other" }),
+        await begin(store, "c", { status: "failed" }),
+      ];
       await created(store, { runId: "apart", session: "chat-2" });
       await created(store, { runId: "none" });
       const listed = async (filter: Parameters<RunStore["list"]>[0]): Promise<string[]> =>
@@ -149,7 +129,7 @@ export function sessionsContract(name: string, start: () => Promise<StoreUnderTe
     test("decides once which run an input goes into", async () => {
       const own = { runId: "i1", inputHash: "h", taken: false };
       expect(await store.claimInput(session, "i1", "h")).toEqual(own);
-      await begin("a");
+      await begin(store, "a");
       expect(await store.claimInput(session, "i1", "other")).toEqual(own);
       const given = { runId: "a", inputHash: "h", taken: false };
       expect(await store.claimInput(session, "i2", "h")).toEqual(given);
@@ -160,17 +140,17 @@ export function sessionsContract(name: string, start: () => Promise<StoreUnderTe
     });
 
     test("an input that was refused, or whose id is a run's, gets a run of its own", async () => {
-      await begin("a");
+      await begin(store, "a");
       expect(await store.claimInput(session, "i1", "h")).toMatchObject({ runId: "a" });
       expect(await store.claimInput(session, "i1", "h", "other")).toMatchObject({ runId: "a" });
       expect(await store.claimInput(session, "i1", "h", "a")).toMatchObject({ runId: "i1", inputHash: "h" });
       expect(await store.claimInput(session, "i1", "h", "a")).toMatchObject({ runId: "i1" });
-      await begin("b");
+      await begin(store, "b");
       expect(await store.claimInput(session, "b", "h")).toMatchObject({ runId: "b" });
     });
 
     test("one of many claims decides", async () => {
-      await begin("a");
+      await begin(store, "a");
       const both = ["i1", "i2"].flatMap((id) => Array.from({ length: 5 }, () => id));
       const claims = await Promise.all(both.map((id) => store.claimInput(session, id, "h")));
       expect(claims).toEqual(both.map(() => ({ runId: "a", inputHash: "h", taken: false })));
