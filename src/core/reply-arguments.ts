@@ -1,4 +1,5 @@
 import { isInexact, parseRelaxed } from "./reply-relaxed.ts";
+import { withoutFence } from "./reply-text-json.ts";
 
 /** `text` is JSON that parses to `value`: the model's own text where that was sound. */
 export type ParsedArguments =
@@ -7,6 +8,7 @@ export type ParsedArguments =
 
 /** Tokens of a model's template that leak after the end of what it wrote. */
 const trailingTokens = /(?:\s|<\|[\w▁｜]{1,40}\|>|<\/s>|<\/tool_call>|<end_of_turn>)+$/;
+const maxTrailing = 200;
 
 /**
  * Reads the arguments of a call. An empty value is `{}`, a double encoding is undone, and what is not JSON is read
@@ -18,15 +20,12 @@ export function parseArguments(text: string): ParsedArguments {
   const trimmed = text.trim();
   if (trimmed === "") return sound({});
   const strict = tryJson(trimmed);
-  if (strict !== undefined) {
-    const problem = findDoubt(trimmed);
-    return problem === undefined ? fromValue(strict.value, trimmed, 0) : refused(problem);
-  }
+  if (strict !== undefined) return fromJson(strict.value, trimmed, 0);
   const prefixed = /^\{\s*\}\s*(?=\{)/.exec(trimmed);
   if (prefixed) return parseArguments(trimmed.slice(prefixed[0].length));
-  const fenced = /^```[a-zA-Z]*\s*([\s\S]*?)\s*```$/.exec(trimmed);
-  if (fenced?.[1] !== undefined) return parseArguments(fenced[1]);
-  const bare = trimmed.replace(trailingTokens, "");
+  const inner = withoutFence(trimmed);
+  if (inner !== trimmed) return parseArguments(inner);
+  const bare = trimmed.slice(0, -maxTrailing) + trimmed.slice(-maxTrailing).replace(trailingTokens, "");
   if (bare !== trimmed) return parseArguments(bare);
   const once = halfOf(trimmed);
   if (once !== undefined) return parseArguments(once);
@@ -46,6 +45,7 @@ function halfOf(text: string): string | undefined {
 }
 
 const maxDepth = 200;
+const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|[[\]{}]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /**
  * What speaks against sound JSON: nesting that nothing downstream should have to follow, a key that is given twice, a
@@ -53,20 +53,23 @@ const maxDepth = 200;
  */
 function findDoubt(text: string): string | undefined {
   const open: (Set<string> | undefined)[] = [];
-  const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|[[\]{}]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
   for (const [token, string, colon] of text.matchAll(tokens)) {
     if (string !== undefined) {
-      const keys = colon === undefined ? undefined : open.at(-1);
-      const key = keys ? (JSON.parse(string) as string) : "";
-      if (keys?.has(key)) return `the key ${shown(string)} is given twice`;
-      keys?.add(key);
-    } else if (token === "{" || token === "[") {
+      if (colon !== undefined && isRepeated(string, open.at(-1))) return `the key ${shown(string)} is given twice`;
+    } else if (/[[{]/.test(token)) {
       open.push(token === "{" ? new Set() : undefined);
       if (open.length > maxDepth) return "the nesting is too deep";
-    } else if (token === "}" || token === "]") open.pop();
-    else if (isInexact(token)) return `the number ${shown(token)} has more digits than can be held exactly; send it as text`;
+    } else if (/[\]}]/.test(token)) open.pop();
+    else if (isInexact(token)) return `the number ${shown(token)} cannot be held exactly; send it as text`;
   }
   return undefined;
+}
+
+function isRepeated(string: string, keys: Set<string> = new Set()): boolean {
+  const key = JSON.parse(string) as string;
+  const isKnown = keys.has(key);
+  keys.add(key);
+  return isKnown;
 }
 
 function shown(token: string): string {
@@ -75,21 +78,24 @@ function shown(token: string): string {
 
 const maxEncodings = 3;
 
+/** `text`: sound JSON that gave this value; undefined for one that was repaired. */
 function fromValue(value: unknown, text: string | undefined, encodings: number): ParsedArguments {
   if (value === null || (Array.isArray(value) && value.length === 0)) return sound({});
   if (typeof value === "string" && encodings < maxEncodings) {
     const inner = value.trim();
     if (inner === "") return sound({});
     const decoded = tryJson(inner);
-    if (decoded !== undefined) {
-      const problem = findDoubt(inner);
-      return problem === undefined ? fromValue(decoded.value, inner, encodings + 1) : refused(problem);
-    }
+    if (decoded !== undefined) return fromJson(decoded.value, inner, encodings + 1);
   }
   if (Array.isArray(value) && value.length === 1 && isObject(value[0])) return sound(value[0]);
   if (isObject(value)) return text === undefined ? sound(value) : { ok: true, value, text };
   const kind = Array.isArray(value) ? "a list" : `a ${typeof value}`;
   return { ok: false, problem: `its arguments are ${kind}, not a JSON object.` };
+}
+
+function fromJson(value: unknown, text: string, encodings: number): ParsedArguments {
+  const problem = findDoubt(text);
+  return problem === undefined ? fromValue(value, text, encodings) : refused(problem);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -173,14 +173,14 @@ function readWord(reader: Reader): unknown {
   reader.at = start;
   // `007` has two readings; a number that is none in JSON (NaN) has none.
   if (!/^[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(word)) refuse(reader, "an unexpected word");
-  const value = Number(word);
-  if (!Number.isFinite(value)) refuse(reader, "a number that is too large");
-  if (isInexact(word)) refuse(reader, `the number ${word} has more digits than can be held exactly; send it as text`);
+  if (isInexact(word)) refuse(reader, `the number ${word} cannot be held exactly; send it as text`);
   reader.at += word.length;
-  return value;
+  return Number(word);
 }
 
-/** Whether a whole number would become another one: a double holds no more than about 16 digits. */
-export function isInexact(digits: string): boolean {
-  return /^-?\d{16,}$/.test(digits) && BigInt(digits) !== BigInt(Number(digits));
+/** Whether a number would become another one: a double holds whole numbers of about 16 digits, and none beyond 1e308. */
+export function isInexact(number: string): boolean {
+  const value = Number(number);
+  if (!Number.isFinite(value)) return true;
+  return /^[+-]?\d{16,}$/.test(number) && BigInt(number.replace("+", "")) !== BigInt(value);
 }

@@ -15,7 +15,8 @@ const thought = new RegExp(thoughtSource, "g");
 /** A template that opens the block in the prompt leaves only its end in the answer. */
 const thoughtEnd = /^(?:(?!<think>)[\s\S])*?<\/think>/;
 /** What GPT-OSS writes around what it says. */
-const channelMarks = /<\|start\|>assistant|<\|channel\|>(?:final|commentary)(?: <\|constrain\|>\w+)?<\|message\|>|<\|(?:end|return)\|>/g;
+const channelMarks =
+  /<\|start\|>assistant|<\|channel\|>(?:final|commentary)(?: <\|constrain\|>\w+)?<\|message\|>|<\|(?:end|return)\|>/g;
 
 /** Where the text goes on after thoughts whose beginning was in the prompt; 0 if there are none. */
 export function afterOpenThought(text: string): number {

@@ -58,10 +58,12 @@ export function interpretReply(context: ReplyContext): InterpretedReply {
   const { finishReason } = context;
   const failure = failedFinish(finishReason);
   if (failure) return failure;
-  const reply = withTextCalls(context);
+  const written = withTextCalls(context);
+  if ("unclear" in written) return unclearCall(written.unclear);
+  const { reply } = written;
   const rawCalls = reply.toolCalls;
   if (rawCalls.length === 0) {
-    if (finishReason === "tool_calls" && !reply.refusal) {
+    if (callReasons.has(finishReason) && !reply.refusal) {
       return failed("transient", "missing_tool_call", "The model said that it calls a tool, but named none.");
     }
     if (answerTextOf(reply) === "") {
@@ -77,36 +79,65 @@ export function interpretReply(context: ReplyContext): InterpretedReply {
   };
 }
 
-/** The reply without empty entries among its calls; where there are none, those written into its text take their place. */
-function withTextCalls({ reply, offered, fits }: ReplyContext): ModelReply {
+/**
+ * The reply without empty entries among its calls; where there are none, those written into its text take their place.
+ * Or the name of a tool that its text begins to call in a way that cannot be read.
+ */
+function withTextCalls({ reply, offered, fits }: ReplyContext): { reply: ModelReply } | { unclear: string } {
   const toolCalls = reply.toolCalls.filter((call) => call.name.trim() !== "" || call.arguments.trim() !== "");
-  if (toolCalls.length > 0 || offered.length === 0) return { ...reply, toolCalls };
-  const written = findTextCalls(reply.content, (call) => {
-    const name = resolveToolName(call.name, offered);
-    const parsed = parseArguments(call.arguments);
-    return name !== undefined && parsed.ok && (fits?.({ name, arguments: parsed.text }) ?? true);
+  if (toolCalls.length > 0 || offered.length === 0) return { reply: { ...reply, toolCalls } };
+  const found = findTextCalls(reply.content, {
+    isTool: (name) => resolveToolName(name, offered) !== undefined,
+    isCall: (call) => {
+      const name = resolveToolName(call.name, offered);
+      const parsed = parseArguments(call.arguments);
+      return name !== undefined && parsed.ok && (fits?.({ name, arguments: parsed.text }) ?? true);
+    },
   });
-  return written ? { ...reply, content: written.content, toolCalls: written.calls } : { ...reply, toolCalls };
+  if (found.type === "unclear") return { unclear: found.name };
+  if (found.type === "none") return { reply: { ...reply, toolCalls } };
+  return { reply: { ...reply, content: found.content, toolCalls: found.calls } };
 }
+
+/** What the text says is no answer, and what it calls is not certain: the same is asked again. */
+function unclearCall(name: string): InterpretedReply {
+  const message = `The model wrote a call of ${name} into its text, not closed or with arguments that do not fit.`;
+  return failed("transient", "unclear_call", message);
+}
+
+const cutReasons = new Set([
+  ...["length", "max_tokens", "max_output_tokens", "max_length", "model_length", "token_limit"],
+  ...["model_context_window_exceeded", "repetition_truncation"],
+]);
+const filterReasons = new Set([
+  ...["content_filter", "content_filtered", "safety", "recitation", "blocklist", "prohibited_content", "spii"],
+  ...["sensitive", "guardrail_intervened"],
+]);
+const brokenReasons = new Set([
+  ...["error", "abort", "aborted", "cancelled", "timeout", "network_error", "insufficient_system_resource"],
+  ...["malformed_function_call", "unexpected_tool_call", "malformed_tool_use"],
+]);
 
 /** Reasons after which nothing of an attempt may be used. Others neither make nor unmake an answer. */
 function failedFinish(finishReason: string): InterpretedReply | undefined {
-  switch (finishReason) {
-    case "length":
-    case "max_tokens":
-      return failed(
-        "transient",
-        "length",
-        "The model's answer was cut at its output limit. If this happens again, raise the limit (max_tokens) or ask for less at a time.",
-      );
-    case "content_filter":
-      return failed("permanent", "content_filter", "The provider's content filter stopped the model's answer.");
-    case "error":
-      return failed("transient", "model_error", "The model server broke off the answer with an error.");
-    default:
-      return undefined;
+  // Gateways put the name of their own reason before the one of the provider.
+  const reason = finishReason.toLowerCase().replace(/^.*[:/]\s*/, "");
+  if (cutReasons.has(reason)) {
+    return failed(
+      "transient",
+      "length",
+      "The model's answer was cut at its output limit. If this happens again, raise the limit (max_tokens) or ask for less at a time.",
+    );
   }
+  if (filterReasons.has(reason)) {
+    return failed("permanent", "content_filter", "The provider's content filter stopped the model's answer.");
+  }
+  if (!brokenReasons.has(reason)) return undefined;
+  return failed("transient", "model_error", `The model server broke off the answer (${reason}).`);
 }
+
+/** Reasons that announce a call. */
+const callReasons = new Set(["tool_calls", "tool_call", "tool_use", "function_call"]);
 
 function failed(kind: "transient" | "permanent", code: string, message: string): InterpretedReply {
   return { type: "failed", class: kind, code, message };
@@ -117,7 +148,7 @@ function readCalls(rawCalls: readonly ModelCall[], context: ReplyContext): Inter
   const used = new Set(usedIds);
   // Ids of the provider go first, so that a made one never takes the place of one that comes later in the list.
   const kept = rawCalls.map(({ id }) => {
-    if (!id || used.has(id)) return undefined;
+    if (!id?.trim() || used.has(id)) return undefined;
     used.add(id);
     return id;
   });

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import type { Content, ContentPart, Extra } from "../core/message.ts";
+import type { Content, ContentPart } from "../core/message.ts";
 import type { ModelReply } from "../core/reply.ts";
 import type { Usage } from "../core/run.ts";
 import { addCallDelta, type CallSlot } from "./call-slots.ts";
+import { errorOf, isRecord, merge, readCallDelta } from "./delta.ts";
 import { readUsage } from "./usage.ts";
 
 /** All that a server said in answer to one request. */
@@ -42,19 +43,17 @@ const choiceSchema = z.looseObject({
   delta: recordSchema.optional().catch(undefined),
   message: recordSchema.optional().catch(undefined),
   finish_reason: optionalText,
+  error: z.unknown().optional(),
 });
-const callSchema = z.looseObject({
-  index: z.int().optional().catch(undefined),
-  id: optionalText,
-  function: recordSchema.catch({}),
-});
-
 type State = {
+  toolNames: ReadonlySet<string>;
   parts: ContentPart[];
   refusal: string;
-  extra: Extra;
+  extra: Map<string, unknown>;
   slots: CallSlot[];
   legacy: CallSlot[];
+  /** Calls among the parts of the content. */
+  inline: CallSlot[];
   choice?: number | undefined;
   out: Omit<Accumulated, "reply" | "received">;
 };
@@ -62,14 +61,18 @@ type State = {
 /**
  * Puts the pieces of an answer together, tolerant of what servers really send. Pure and without a clock; it never
  * throws, whatever it is given.
+ *
+ * @param toolNames names that were offered: they tell a name that comes in pieces from the name of another call.
  */
-export function createAccumulator(): Accumulator {
+export function createAccumulator(toolNames: ReadonlySet<string> = new Set()): Accumulator {
   const state: State = {
+    toolNames,
     parts: [],
     refusal: "",
-    extra: {},
+    extra: new Map(),
     slots: [],
     legacy: [],
+    inline: [],
     out: { hasChoice: false },
   };
   return {
@@ -99,17 +102,13 @@ function addChoice(state: State, raw: unknown, whole: boolean): string {
   const { out } = state;
   state.choice ??= choice.index;
   if (choice.index !== undefined && choice.index !== state.choice) return "";
+  out.error ??= choice.error || undefined;
   out.finishReason = choice.finish_reason || out.finishReason;
   out.usage = readUsage(choice.usage) ?? out.usage;
   const message = deltaOf(state, choice);
   if (!message) return "";
   out.hasChoice = true;
   return addMessage(state, message, whole || choice.delta === undefined);
-}
-
-function errorOf(chunk: Record<string, unknown>): unknown {
-  if (chunk.error) return chunk.error;
-  return chunk.object === "error" || chunk.type === "error" ? chunk : undefined;
 }
 
 function groqUsage(value: unknown): unknown {
@@ -127,28 +126,45 @@ function deltaOf(state: State, choice: z.infer<typeof choiceSchema>): Record<str
 const ownFields = new Set(["role", "content", "tool_calls", "function_call", "refusal", "annotations", "audio"]);
 
 function addMessage(state: State, message: Record<string, unknown>, whole: boolean): string {
-  const text = addContent(state, message.content);
+  const text = addContent(state, message.content) + addTranscript(state, message);
   if (typeof message.refusal === "string") state.refusal += message.refusal;
-  if (Array.isArray(message.tool_calls)) addCalls(state, message.tool_calls, whole);
-  if (isRecord(message.function_call)) addCall(state.legacy, { function: message.function_call }, undefined);
+  if (typeof message.tool_calls === "object" && message.tool_calls !== null) addCalls(state, message.tool_calls, whole);
+  if (isRecord(message.function_call)) addCall(state, state.legacy, { function: message.function_call }, undefined);
   for (const [key, value] of Object.entries(message)) {
-    if (!ownFields.has(key)) state.extra[key] = merge(state.extra[key], value);
+    if (!ownFields.has(key)) state.extra.set(key, merge(state.extra.get(key), value));
   }
   return text;
 }
 
 function addContent(state: State, content: unknown): string {
   if (Array.isArray(content)) return content.map((part) => addPart(state, part)).join("");
-  return typeof content === "string" ? addText(state, content) : "";
+  return addPart(state, content);
+}
+
+/** What was spoken is the answer where nothing was written. */
+function addTranscript(state: State, { content, audio }: Record<string, unknown>): string {
+  if (content || !isRecord(audio) || typeof audio.transcript !== "string") return "";
+  return addText(state, audio.transcript);
 }
 
 function addPart(state: State, part: unknown): string {
   if (typeof part === "string") return addText(state, part);
-  if (!isRecord(part) || typeof part.type !== "string" || part.type === "") return "";
-  const content = part as ContentPart;
-  if (isPlainText(content)) return addText(state, content.text);
-  state.parts.push(content);
-  return content.type === "text" && typeof content.text === "string" ? content.text : "";
+  if (!isRecord(part)) return "";
+  const { text, refusal } = part;
+  const type = part.type || (typeof text === "string" ? "text" : undefined);
+  if (typeof type !== "string") return "";
+  if (type === "output_text" && typeof text === "string") return addText(state, text);
+  if (type === "refusal" && typeof refusal === "string") state.refusal += refusal;
+  // A call among the parts of the text is how Claude's own API has it.
+  else if (type === "tool_use") addCall(state, state.inline, part, state.inline.length);
+  else return addOther(state, { ...part, type });
+  return "";
+}
+
+function addOther(state: State, part: ContentPart): string {
+  if (isPlainText(part)) return addText(state, part.text);
+  state.parts.push(part);
+  return part.type === "text" && typeof part.text === "string" ? part.text : "";
 }
 
 /** A text part with nothing beside its text: pieces of it can be joined. */
@@ -164,50 +180,30 @@ function addText(state: State, text: string): string {
   return text;
 }
 
-function addCalls(state: State, calls: unknown[], whole: boolean): void {
-  const unnumbered = calls.length > 1 && calls.every((call) => isRecord(call) && typeof call.index !== "number");
+function addCalls(state: State, given: unknown, whole: boolean): void {
+  // One call without the list around it.
+  const calls: unknown[] = Array.isArray(given) ? given : [given];
+  const unnumbered = calls.length > 1 && calls.every((call) => isRecord(call) && (call.index ?? null) === null);
   for (const [position, call] of calls.entries()) {
     // Calls that stand beside each other in one list are different calls, whatever they lack.
-    addCall(state.slots, call, whole || unnumbered ? position : undefined);
+    addCall(state, state.slots, call, whole || unnumbered ? position : undefined);
   }
 }
 
-function addCall(slots: CallSlot[], raw: unknown, position: number | undefined): void {
-  const parsed = callSchema.safeParse(raw);
-  if (!parsed.success) return;
-  const { index, id, type: _type, function: fn, ...extra } = parsed.data;
-  const { name, arguments: args, ...functionExtra } = fn;
-  addCallDelta(slots, {
-    index: position ?? index,
-    id: id || undefined,
-    name: typeof name === "string" && name !== "" ? name : undefined,
-    arguments: typeof args === "string" ? args : args === undefined || args === null ? "" : JSON.stringify(args),
-    extra: Object.keys(functionExtra).length > 0 ? { ...extra, function: functionExtra } : extra,
-  });
-}
-
-/** Joins pieces of a field that we do not know: text and lists grow, records are filled, nulls change nothing. */
-function merge(before: unknown, piece: unknown): unknown {
-  if (piece === null || piece === undefined) return before ?? piece;
-  if (typeof before === "string" && typeof piece === "string") return before + piece;
-  if (Array.isArray(before) && Array.isArray(piece)) return [...before, ...(piece as unknown[])];
-  if (isRecord(before) && isRecord(piece)) return { ...before, ...piece };
-  return piece;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+function addCall(state: State, slots: CallSlot[], raw: unknown, position: number | undefined): void {
+  const delta = readCallDelta(raw, position);
+  if (delta) addCallDelta(slots, delta, state.toolNames);
 }
 
 function toResult(state: State): Accumulated {
-  const slots = state.slots.length > 0 ? state.slots : state.legacy;
+  const slots = [state.slots, state.inline, state.legacy].find(({ length }) => length > 0) ?? [];
   const toolCalls = slots.map((slot) => ({
     ...(slot.id ? { id: slot.id } : {}),
     name: slot.name ?? "",
     arguments: slot.arguments,
     ...(Object.keys(slot.extra).length > 0 ? { extra: slot.extra } : {}),
   }));
-  const extra = Object.entries(state.extra).filter(([, value]) => value !== null && value !== undefined);
+  const extra = [...state.extra].filter(([, value]) => value !== null && value !== undefined);
   const reply: ModelReply = {
     content: toContent(state),
     toolCalls,
@@ -224,8 +220,8 @@ function toContent(state: State): Content | null {
 }
 
 function receivedText(state: State): string {
-  const extra = Object.values(state.extra).filter((value) => typeof value === "string");
-  const calls = [...state.slots, ...state.legacy].map((slot) => `${slot.name ?? ""}${slot.arguments}`);
+  const extra = [...state.extra.values()].filter((value) => typeof value === "string");
+  const calls = [...state.slots, ...state.inline, ...state.legacy].map((slot) => `${slot.name ?? ""}${slot.arguments}`);
   const parts = state.parts.map((part) => (typeof part.text === "string" ? part.text : JSON.stringify(part)));
   return [...parts, ...extra, ...calls, state.refusal].join("");
 }

@@ -28,11 +28,16 @@ const maxJsonLength = 64 * 1024 * 1024;
  * character, since servers ignore what they were asked for and mislabel what they send. Never throws.
  *
  * @param onText called with each piece of the model's text.
+ * @param toolNames names that were offered, as they were sent.
  * @param onData called for each sign of progress: a data event, or a piece of a JSON body; not for comments.
  */
-export function createBodyReader(onText: (text: string) => void, onData: () => void): BodyReader {
+export function createBodyReader(
+  onText: (text: string) => void,
+  onData: () => void,
+  toolNames?: ReadonlySet<string>,
+): BodyReader {
   const decoder = new TextDecoder();
-  const accumulator = createAccumulator();
+  const accumulator = createAccumulator(toolNames);
   const handlers: Handlers = { onText: (text) => (text === "" ? undefined : onText(text)), onData };
   let form: Form | undefined;
   const take = (text: string): void => {
@@ -58,13 +63,13 @@ function readEvents(accumulator: Accumulator, { onText, onData }: Handlers): For
   let problem: string | undefined;
   const parser = createParser({
     maxBufferSize: maxEventLength,
-    onEvent: ({ data }) => {
+    onEvent: ({ data, event }) => {
       if (done) return;
       if (data.startsWith("[DONE]")) {
         done = true;
         return;
       }
-      const chunk = tryJson(data);
+      const chunk = tryJson(data) ?? (event === "error" ? { error: data } : undefined);
       if (typeof chunk !== "object" || chunk === null) return;
       onData();
       onText(accumulator.addChunk(chunk));
@@ -100,20 +105,56 @@ function readJson(accumulator: Accumulator, { onText, onData }: Handlers): Form 
     close: () => {
       if (isTooLarge()) return { type: "cut", problem: "the body is too large" };
       const body = tryJson(text);
-      if (typeof body !== "object" || body === null) return { type: "cut", problem: "the body is not JSON" };
-      onText(accumulator.addCompletion(body));
-      const { hasChoice, error } = accumulator.result();
-      if (hasChoice || error !== undefined) return { type: "finished" };
-      return { type: "cut", problem: "the body holds no answer" };
+      if (typeof body === "object" && body !== null) onText(accumulator.addCompletion(body));
+      else if (!readLines(text, accumulator, onText))
+        return { type: "cut", problem: `the body is not JSON: ${start(text)}` };
+      const { hasChoice, error, finishReason } = accumulator.result();
+      // Lines without an end are an answer that was cut.
+      if (error !== undefined || (hasChoice && (body !== undefined || finishReason !== undefined)))
+        return { type: "finished" };
+      return { type: "cut", problem: hasChoice ? "the answer has no end" : `the body holds no answer: ${start(text)}` };
     },
     isDone: isTooLarge,
   };
 }
 
+/** Chunks one to a line, without the framing of events. @returns false if it is something else. */
+function readLines(text: string, accumulator: Accumulator, onText: Handlers["onText"]): boolean {
+  const chunks = text
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map(tryJson);
+  if (chunks.length < 2 || !chunks.every((chunk) => typeof chunk === "object" && chunk !== null)) return false;
+  for (const chunk of chunks) onText(accumulator.addChunk(chunk));
+  return true;
+}
+
+const shownLength = 120;
+
+function start(text: string): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > shownLength ? `${line.slice(0, shownLength)}…` : line;
+}
+
+/** Nesting that no answer has, and that whatever is done with it would have to follow. */
+const maxDepth = 500;
+
 function tryJson(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return isTooDeep(text) ? undefined : (JSON.parse(text) as unknown);
   } catch {
     return undefined;
   }
+}
+
+/** Looks closely only where there are brackets enough. */
+function isTooDeep(text: string): boolean {
+  if (text.split(/[{[]/, maxDepth + 1).length <= maxDepth) return false;
+  let depth = 0;
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
+    if (token === "{" || token === "[") depth += 1;
+    else if (token === "}" || token === "]") depth -= 1;
+    if (depth > maxDepth) return true;
+  }
+  return false;
 }

@@ -21,18 +21,30 @@ export type CallDelta = {
 /**
  * Adds a piece to the call it belongs to, or begins a new call with it. Servers number calls wrongly, change or omit
  * ids, repeat names and repeat whole calls; what tells two calls apart is weighed in `beginsAnother`.
+ *
+ * @param toolNames names that were offered.
  */
-export function addCallDelta(slots: CallSlot[], delta: CallDelta): void {
+export function addCallDelta(slots: CallSlot[], delta: CallDelta, toolNames: ReadonlySet<string>): void {
   const slot = findSlot(slots, delta);
-  if (!slot || beginsAnother(slot, delta)) {
-    slots.push({ ...delta });
+  const name = slot && joinedName(slot, delta, toolNames);
+  if (!slot || (name === undefined && beginsAnother(slot, delta))) {
+    slots.push({ ...delta, extra: { ...delta.extra } });
     return;
   }
   slot.id ??= delta.id;
-  slot.name ??= delta.name;
+  slot.name = name ?? slot.name ?? delta.name;
   Object.assign(slot.extra, delta.extra);
   const repeated = delta.arguments === slot.arguments && isWholeObject(delta.arguments);
   if (!repeated) slot.arguments += delta.arguments;
+}
+
+/** The name of a call that comes in pieces: no tool so far, and not yet too long for one; undefined if it does not. */
+function joinedName(slot: CallSlot, delta: CallDelta, toolNames: ReadonlySet<string>): string | undefined {
+  if (slot.name === undefined || delta.name === undefined || slot.arguments !== "") return undefined;
+  if (toolNames.has(slot.name) || (delta.id !== undefined && slot.id !== undefined && delta.id !== slot.id))
+    return undefined;
+  const joined = delta.name.startsWith(slot.name) ? delta.name : slot.name + delta.name;
+  return [...toolNames].some((name) => name.startsWith(joined)) ? joined : undefined;
 }
 
 function findSlot(slots: readonly CallSlot[], delta: CallDelta): CallSlot | undefined {

@@ -102,16 +102,13 @@ export function createSdk(endpoint: Endpoint, headers: Record<string, string>): 
   });
 }
 
-const keptHeaders = ["retry-after", "retry-after-ms", "x-request-id"];
+const keptHeaders = /^(?:retry-after(?:-ms)?|x-request-id|(?:x-)?ratelimit-.*)$/;
 
 /** The SDK keeps of an error's body only one field, and nothing of a list: so all of it travels in that field. */
 const fetchKeepingErrors: typeof fetch = async (input, init) => {
   const response = await fetch(input, init);
   if (response.ok) return response;
-  const headers = keptHeaders.flatMap((name) => {
-    const value = response.headers.get(name);
-    return value === null ? [] : [[name, value] as [string, string]];
-  });
+  const headers = [...response.headers].filter(([name]) => keptHeaders.test(name));
   const text = await response.text();
   // A status that may not have a body, and redirects that were not followed, count as a bad gateway.
   const status = response.status < 400 ? 502 : response.status;
@@ -139,10 +136,11 @@ async function receive(
 ): Promise<Exchange> {
   let timeToFirstChunkMs: number | undefined;
   if (options.body.stream === true) stop.progress();
-  const reader = createBodyReader(options.request.onText, () => {
+  const onData = (): void => {
     timeToFirstChunkMs ??= performance.now() - sentAt;
     if (!reader.hasFinishReason()) stop.progress();
-  });
+  };
+  const reader = createBodyReader(options.request.onText, onData, toolNamesOf(options.body));
   const detail = await readBody(response, reader, () => stop.progress(Math.min(afterFinishMs, options.idleTimeoutMs)));
   const reason = stop.reason();
   const end = reader.close();
@@ -153,6 +151,10 @@ async function receive(
   }
   if (end.type === "cut") return { type: "broken", code: "cut", detail: detail ?? end.problem, ...received };
   return { type: "answered", ...received };
+}
+
+function toolNamesOf({ tools }: Record<string, unknown>): Set<string> {
+  return new Set(((tools ?? []) as { function: { name: string } }[]).map((tool) => tool.function.name));
 }
 
 /** Feeds a body to its reader until its end. @returns what went wrong, if the body could not be read to its end. */

@@ -13,7 +13,7 @@ const overflowCodes = new Set([
   "string_above_max_length",
 ]);
 const overflowText =
-  /context (?:length|window|size)|maximum context|prompt is too long|input (?:is )?too (?:long|large)|exceeds?(?: the)?(?: model'?s)?(?: maximum)? (?:context|number of tokens|token limit)|too many (?:input )?tokens/i;
+  /context (?:length|window|size)|maximum context|prompt is too long|input (?:is )?too (?:long|large)|exceeds?(?: the)?(?: model'?s)?(?: maximum)? (?:context|(?:allowed )?(?:number of (?:input )?tokens|token (?:limit|length)))|too many (?:input )?tokens|reduce the length of|must be <= \d+[^.]*tokens|tokens[^.]*must be <= \d+/i;
 const quotaCodes = new Set([
   "insufficient_quota",
   "billing_hard_limit_reached",
@@ -94,7 +94,7 @@ const rules: Rule[] = [
 ];
 
 function isRequestFault(status: number): boolean {
-  return status >= 400 && status < 500 && status !== 429;
+  return status >= 400 && status !== 429;
 }
 
 /** What a server's error means for the run: by its code first, by its status after. */
@@ -176,22 +176,6 @@ function refusedRequest(error: ServerError, { host }: Asked): Verdict {
 
 function told(error: ServerError): string {
   return `${error.status === undefined ? "" : ` (${error.status})`}: ${error.message}`;
-}
-
-const longestWaitMs = 30 * 24 * 3_600_000;
-
-/**
- * How long a server asks to wait, in ms: `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
- *
- * @param now epoch ms, to turn a date into a wait.
- */
-export function readRetryAfter(headers: Headers, now: number): number | undefined {
-  const inMs = Number.parseFloat(headers.get("retry-after-ms") ?? "");
-  if (inMs >= 0) return Math.min(Math.ceil(inMs), longestWaitMs);
-  const header = headers.get("retry-after")?.trim();
-  if (!header) return undefined;
-  const waitMs = /^\d+(\.\d+)?$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;
-  return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(Math.ceil(waitMs), 0), longestWaitMs);
 }
 
 /** Takes secrets out of a text that is shown or stored. */

@@ -3,11 +3,12 @@ import { noUsage } from "../core/run.ts";
 import type { ModelClient, ModelFailure, ModelOutcome, ModelRequest } from "../ports.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { createSdk, type Exchange, exchange } from "./exchange.ts";
-import { type Asked, classifyError, readRetryAfter, redact } from "./failure.ts";
+import { type Asked, classifyError, redact } from "./failure.ts";
 import { type SentMessage, unreachableImage, withoutData } from "./parts-refusal.ts";
 import { findQuirk } from "./quirks.ts";
 import { toRequestBody } from "./request.ts";
 import { toModelReply } from "./response.ts";
+import { readRetryAfter } from "./retry-after.ts";
 import { readServerError, type ServerError, toServerError } from "./server-error.ts";
 import { estimateUsage, type Price, withCost } from "./usage.ts";
 
@@ -108,7 +109,8 @@ function toOutcome(answer: Exchange, context: Context): ModelOutcome {
       return fail(unreachable(answer, asked.host), noUsage);
     case "refused": {
       const reason = classify(readServerError(answer.status, answer.text), answer.text);
-      const retryAfterMs = reason.class === "transient" ? readRetryAfter(answer.headers, Date.now()) : undefined;
+      const retryAfterMs =
+        reason.class === "transient" ? readRetryAfter(answer.headers, Date.now(), answer) : undefined;
       return fail(retryAfterMs === undefined ? reason : { ...reason, retryAfterMs }, noUsage);
     }
     case "broken":

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { refusedParts } from "./parts-refusal.ts";
 import { keywordsOf } from "./schema.ts";
 import type { ServerError } from "./server-error.ts";
+import { refusedByTemplate } from "./templates.ts";
 
 /**
  * What one server was found to refuse, by name:
@@ -9,6 +10,7 @@ import type { ServerError } from "./server-error.ts";
  * - `max_tokens>max_completion_tokens`: a field that has another name there;
  * - `schema.additionalProperties`: a keyword of tool schemas, left out or written otherwise; `schema.type[]`: lists of types;
  * - `message.reasoning_content`: a field of earlier answers, left out;
+ * - `role.system`, `calls.single`, `max_tokens+`: see `refusedByTemplate`;
  * - `content.null`, then `content.""`: that form of an empty content;
  * - `part.image_url`, `part.file`, `part.input_audio`: parts of that type, described instead; `content.parts`: all parts,
  *   joined to one text; `results.shown`, then `results.bridged`: attachments after the results of tools.
@@ -54,6 +56,8 @@ export function findQuirk(
   // Local servers call this a 500, routers a 404.
   const part = refusedParts(error, body.messages, raw).find((candidate) => !known.has(candidate));
   if (part !== undefined) return part;
+  const shape = refusedByTemplate(error, body, body.messages).find((candidate) => !known.has(candidate));
+  if (shape !== undefined) return shape;
   if (error.status !== 400 && error.status !== 422) return undefined;
   const text = `${error.message} ${error.param ?? ""}`;
   const isRefusal = refusedWords.test(text) || refusedCodes.has(error.code ?? "");

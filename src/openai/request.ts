@@ -7,6 +7,7 @@ import { fitContent } from "./parts.ts";
 import type { Quirks } from "./quirks.ts";
 import { showAttached, startResults, toResult } from "./results.ts";
 import { adaptSchema, type SchemaQuirks } from "./schema.ts";
+import { fitTemplate } from "./templates.ts";
 
 export type RequestSettings = { model: string; stream: boolean; quirks: Quirks };
 type Body = Record<string, unknown>;
@@ -33,7 +34,7 @@ export function toRequestBody(request: ModelRequest, settings: RequestSettings):
     body.stream = true;
     body.stream_options = { ...(request.request.stream_options as object | undefined), include_usage: true };
   }
-  return toWellFormed(applyFieldQuirks(body, quirks)) as Body;
+  return toWellFormed(fitTemplate(applyFieldQuirks(body, quirks), quirks)) as Body;
 }
 
 function toSchemaQuirks(quirks: Quirks): SchemaQuirks {

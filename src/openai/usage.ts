@@ -10,11 +10,13 @@ export type Price = {
   cachedPerMTok?: number | undefined;
 };
 
-/** Usage as servers tell it; undefined unless both counts are there. Nulls and nonsense count as not told. */
+/** Usage as servers tell it; undefined unless both counts can be told. Nulls and nonsense count as not told. */
 export function readUsage(raw: unknown): Usage | undefined {
   const usage = asRecord(raw);
   const inputTokens = asCount(usage.prompt_tokens) ?? asCount(usage.input_tokens);
-  const outputTokens = asCount(usage.completion_tokens) ?? asCount(usage.output_tokens);
+  const total = asCount(usage.total_tokens);
+  const rest = inputTokens === undefined || total === undefined ? undefined : asCount(total - inputTokens);
+  const outputTokens = asCount(usage.completion_tokens) ?? asCount(usage.output_tokens) ?? rest;
   if (inputTokens === undefined || outputTokens === undefined) return undefined;
   const details = asRecord(usage.prompt_tokens_details ?? usage.input_tokens_details);
   const cached = asCount(details.cached_tokens) ?? asCount(usage.prompt_cache_hit_tokens) ?? 0;
@@ -25,7 +27,8 @@ function asRecord(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-function asCount(value: unknown): number | undefined {
+function asCount(raw: unknown): number | undefined {
+  const value = typeof raw === "string" && /^\d{1,15}$/.test(raw) ? Number(raw) : raw;
   return typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined;
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { classifyError, readRetryAfter, redact } from "../../src/openai/failure.ts";
+import { classifyError, redact } from "../../src/openai/failure.ts";
+import { readRetryAfter } from "../../src/openai/retry-after.ts";
 import { readServerError, toServerError } from "../../src/openai/server-error.ts";
 
 const asked = { host: "llm.example:443", model: "m-1" };
@@ -49,11 +50,11 @@ describe("errors by code, then by status", () => {
     ["a proxy's page", 502, "<!DOCTYPE html><html><title>Bad gateway</title></html>", "transient", "http_502"],
     ["still loading", 503, openaiError({ code: 503, type: "unavailable_error" }), "transient", "http_503"],
     [
-      "a server that says it was the request",
+      "a long request that is called a 500",
       500,
       openaiError({ message: "maximum context" }),
-      "transient",
-      "http_500",
+      "overflow",
+      "context_overflow",
     ],
     ["not implemented", 501, "", "permanent", "invalid_request"],
     ["request timeout", 408, "", "transient", "http_408"],

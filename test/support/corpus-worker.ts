@@ -1,6 +1,7 @@
 // A worker process of the corpus test. It knows an agent for each case in each form, with the tools of the case; what a
 // tool was really called with goes to a file, since no reply of a model may be able to hide it.
 import { appendFileSync } from "node:fs";
+import { runInThisContext } from "node:vm";
 import { z } from "zod";
 import { type Agent, defineAgent } from "../../src/define-agent.ts";
 import { createDrover } from "../../src/drover.ts";
@@ -24,7 +25,7 @@ const { redisUrl, prefix, executions, agents } = optionsSchema.parse(
 const cases = new Map(readCorpus().map((found) => [found.id, found]));
 
 function toTool({ name, description, parameters, impl }: CorpusTool, { config }: CorpusCase): Tool {
-  const body = new Function(`return (${impl});`)() as (args: unknown) => unknown;
+  const body = runInThisContext(`(${impl})`) as (args: unknown) => unknown;
   return defineTool({
     name,
     description,
