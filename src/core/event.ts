@@ -79,6 +79,8 @@ export type RunEvent =
   /** Messages before `upTo` are to be condensed before the next answer. */
   | { type: "summary_wanted"; step: StepRef; upTo: number }
   | { type: "summarised"; step: StepRef; execution: string; text: string; usage: Usage }
+  /** A run of the same session has condensed the messages before `upTo` already. */
+  | { type: "summary_taken"; step: StepRef; upTo: number; text: string }
   /** The server refused a request for its length: the next one keeps to `budgetTokens`. */
   | { type: "window_shrunk"; step: StepRef; execution: string; budgetTokens: number; error: RunError }
   | { type: "answer_verified"; step: StepRef }

@@ -2,7 +2,7 @@
 
 import { type Draft, log, oweModel } from "./change.ts";
 import type { RunEvent } from "./event.ts";
-import { addUsage, type ModelStep } from "./run.ts";
+import { addUsage, type ModelStep, noUsage, type Usage } from "./run.ts";
 import { owedModel } from "./transition-steps.ts";
 
 type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
@@ -13,7 +13,10 @@ export function taskOf({ task, upTo }: ModelStep): Pick<ModelStep, "task" | "upT
 }
 
 /** Applies an event about the window; false if its step is not owed any more. */
-export function shapeWindow(draft: Draft, event: EventOf<"summary_wanted" | "summarised" | "window_shrunk">): boolean {
+export function shapeWindow(
+  draft: Draft,
+  event: EventOf<"summary_wanted" | "summarised" | "summary_taken" | "window_shrunk">,
+): boolean {
   const { run } = draft;
   const step = owedModel(run, event.step);
   if (!step) return false;
@@ -26,9 +29,13 @@ export function shapeWindow(draft: Draft, event: EventOf<"summary_wanted" | "sum
       if (step.task !== "summary" || step.upTo === undefined) return false;
       const { execution, text, usage } = event;
       run.usage = addUsage(run.usage, usage);
-      log(draft, { type: "summarised", execution, upTo: step.upTo, text, usage });
-      run.summary = { id: run.eventSeq, text, upTo: step.upTo };
-      oweModel(draft);
+      keepSummary(draft, { execution, upTo: step.upTo, text, usage });
+      return true;
+    }
+    case "summary_taken": {
+      const { upTo, text } = event;
+      if (step.task !== undefined || upTo <= (run.summary?.upTo ?? 0)) return false;
+      keepSummary(draft, { execution: "", upTo, text, usage: noUsage });
       return true;
     }
     case "window_shrunk": {
@@ -40,4 +47,14 @@ export function shapeWindow(draft: Draft, event: EventOf<"summary_wanted" | "sum
       return true;
     }
   }
+}
+
+type Summarised = { execution: string; upTo: number; text: string; usage: Usage };
+
+/** Stands from now on for what lies before `upTo`; the next answer is owed anew. */
+function keepSummary(draft: Draft, { execution, upTo, text, usage }: Summarised): void {
+  const { run } = draft;
+  log(draft, { type: "summarised", execution, upTo, text, usage });
+  run.summary = { id: run.eventSeq, text, upTo };
+  oweModel(draft);
 }

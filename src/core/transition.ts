@@ -54,6 +54,7 @@ function apply(draft: Draft, event: LiveEvent): boolean {
       return modelFailed(draft, event);
     case "summary_wanted":
     case "summarised":
+    case "summary_taken":
     case "window_shrunk":
       return shapeWindow(draft, event);
     case "answer_verified":

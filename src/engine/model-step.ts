@@ -9,6 +9,7 @@ import { toAnswer } from "./answer.ts";
 import { chooseWindow, shrink, type Window } from "./choose-window.ts";
 import { holdUnknown } from "./hold.ts";
 import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
+import { summaryBefore } from "./session.ts";
 import { afterAbort, afterReport, type RunStepDeps, type StepContext } from "./step.ts";
 import { performSummary } from "./summary-step.ts";
 import { performVerify } from "./verify-step.ts";
@@ -56,6 +57,8 @@ async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOut
   const chosen = await chooseWindow({ run, agent, messages: transcript.messages, nudge });
   if (chosen.type === "summarise") {
     await begin(deps, turn, limits.deadlineMs);
+    const known = await summaryBefore(deps.store, run);
+    if (known) return report(deps, turn, { type: "summary_taken", step, upTo: known.upTo, text: known.text });
     return report(deps, turn, { type: "summary_wanted", step, upTo: chosen.upTo });
   }
   if (chosen.type === "too_small") {

@@ -3,6 +3,7 @@ import type { Message } from "../core/message.ts";
 import { owed } from "../core/owed.ts";
 import type { Run } from "../core/run.ts";
 import { type LineEntry, transcriptOf, waitsForSession } from "../core/session.ts";
+import type { Summary } from "../core/window.ts";
 import type { StepOutcome } from "../ports.ts";
 import type { AdvanceOptions, AdvanceResult } from "./advance.ts";
 import type { EngineDeps } from "./deps.ts";
@@ -67,4 +68,19 @@ async function readInputAgain(store: Deps["store"], run: Run, messageCount: numb
   const { baseMessage = 0, inputCount = 0 } = run;
   if (inputCount === 0 || run.messageCount === messageCount) return [];
   return store.readMessages(transcriptOf(run), baseMessage, baseMessage + inputCount);
+}
+
+const runsAsked = 20;
+
+/**
+ * The summary of most of what was said before a run came to its turn, made by a run of its session before it: so that
+ * each condenses only what is new. Undefined if there is none, or the run has one of its own.
+ */
+export async function summaryBefore(store: Deps["store"], run: Run): Promise<Summary | undefined> {
+  const { session, baseMessage, summary: own } = run;
+  if (session === undefined || baseMessage === undefined || own) return undefined;
+  const { runs } = await store.list({ session, limit: runsAsked });
+  const summaries = runs.map(({ summary }) => summary).filter((summary) => summary !== undefined);
+  const usable = summaries.filter(({ upTo }) => upTo <= baseMessage);
+  return usable.toSorted((a, b) => b.upTo - a.upTo)[0];
 }

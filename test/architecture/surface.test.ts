@@ -178,6 +178,7 @@ describe("words that programs switch on", () => {
         "model_failed",
         "summary_wanted",
         "summarised",
+        "summary_taken",
         "window_shrunk",
         "answer_verified",
         "answer_refused",

@@ -133,6 +133,21 @@ test("interrupting needs a session to interrupt", () => {
   expect(error?.issues).toMatchObject([{ path: ["whenBusy"], message: "must come with a session" }]);
 });
 
+test("a run takes the summary of one before it, once, if it goes further than its own", () => {
+  const active = step(start(), entered(1, 9));
+  const owedAt = active.run.model?.owedAt ?? 0;
+  const taken = (upTo: number, at: number): RunEvent => {
+    return { type: "summary_taken", step: { owedAt: at, index: 0 }, upTo, text: "so far" };
+  };
+  const { run } = step(active, taken(6, owedAt));
+  expect(run).toMatchObject({ summary: { id: run.eventSeq, upTo: 6, text: "so far" }, model: { owedAt: 3 } });
+  const again = { ...active, run };
+  expect(step(again, taken(8, owedAt)).run).toBe(run);
+  expect(step(again, taken(6, 3)).run).toBe(run);
+  const wanted = step(again, { type: "summary_wanted", step: { owedAt: 3, index: 0 }, upTo: 7 });
+  expect(step(wanted, taken(8, wanted.run.model?.owedAt ?? 0)).run).toBe(wanted.run);
+});
+
 describe("a retried run of a session", () => {
   const first = failed(step(start(), entered(1, 4)));
   const again = step(first, retry);

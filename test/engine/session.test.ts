@@ -3,10 +3,12 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import type { Message } from "../../src/core/message.ts";
+import { noUsage } from "../../src/core/run.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import type { StartOptions } from "../../src/engine/client.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { sweep } from "../../src/engine/sweep.ts";
+import type { ModelOutcome, ModelRequest } from "../../src/ports.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -244,6 +246,31 @@ describe("runs of one session", () => {
     await bench.queue.drain(engine.runStep, { advanceTime: true });
     expect(sent.at(-1)?.join(" ")).toContain("answer of r2");
     expect(sent.at(-1)?.at(-1)).toBe("in r1");
+  });
+
+  test("of a long talk each condenses only what no run before it has", async () => {
+    const asked: string[] = [];
+    const model = scriptedModel([({ runId }) => `answer of ${runId} ${"and so on ".repeat(40)}`]);
+    const condense = async ({ messages }: ModelRequest): Promise<ModelOutcome> => {
+      asked.push(messages.map(textOf).join("\n"));
+      const reply = { content: `summary ${asked.length}`, toolCalls: [] };
+      return { type: "reply", reply, finishReason: "stop", usage: noUsage, dropped: [] };
+    };
+    const summariser = { ...scriptedModel([]), client: { call: condense } };
+    const window = { budgetTokens: 1_000, lastTurns: 1, summarise: { model: summariser } };
+    const agent = defineAgent({ name: "a", instructions: "Talk.", model, request: { max_tokens: 100 }, window });
+    const bench = makeBench();
+    const engine = bench.process({ agents: [agent] });
+    onTestFinished(() => engine.close());
+    const runIds = Array.from({ length: 20 }, (_, index) => `r${index}.`);
+    for (const runId of runIds) await engine.client.start("a", `in ${runId}`, { runId, session });
+    await bench.queue.drain(engine.runStep, { advanceTime: true });
+    for (const id of runIds) expect(await engine.handle(id).result()).toMatchObject({ status: "completed" });
+    expect(asked.length).toBeGreaterThan(2);
+    for (const runId of runIds.slice(0, 5)) {
+      expect(asked.filter((text) => text.includes(`[user] in ${runId}`)).length).toBe(1);
+    }
+    expect(asked.at(-1)).toContain(`summary ${asked.length - 1}`);
   });
 
   test("an id that no session can have is refused", async () => {
