@@ -27,7 +27,7 @@ const startFields = z.strictObject({
 });
 export const startPayloadSchema: z.ZodType<StartPayload> = startFields.refine(
   ({ session, whenBusy }) => whenBusy === undefined || session !== undefined,
-  { path: ["whenBusy"], message: "must come with a session" },
+  { path: ["session"], message: "must be the id of a session, since whenBusy is given" },
 ) as z.ZodType<StartPayload>;
 export type StartPayload = {
   agent: string;

@@ -35,6 +35,11 @@ describe("start jobs", () => {
       "limits.maxTurns: expected at least 1, received 0.",
     ],
     [
+      "an interruption of no session",
+      { ...payload, whenBusy: "inject" },
+      "session: expected the id of a session, since whenBusy is given, received nothing.",
+    ],
+    [
       "a malformed trace context",
       { ...payload, traceparent: "00-xyz" },
       'traceparent: expected a W3C traceparent, received "00-xyz".',

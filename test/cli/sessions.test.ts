@@ -38,7 +38,7 @@ test("start, show, list and watch tell who goes first in a session, and input ca
   const own = await drover("start", "adder", "sum", "--id", "fourth", "--inject", ...session, "--json");
   expect(JSON.parse(own.stdout)).toMatchObject({ runId: "fourth", ahead: 3 });
   const alone = await drover("start", "adder", "sum", "--inject");
-  expect(alone.stderr).toMatch(/whenBusy: must come with a session/);
+  expect(alone.stderr).toMatch(/session: must be the id of a session, since whenBusy is given/);
   expect(alone.code).toBe(1);
 
   const watching = startDrover(["watch", "fourth"], { env });

@@ -278,7 +278,10 @@ describe("runs of one session", () => {
     expect(() => talk.engine.session("a:b")).toThrow(/session: must be/);
     await expect(talk.start("r1", { session: "a:b" })).rejects.toMatchObject({ code: "invalid" });
     const alone = talk.engine.client.start("a", "in", { whenBusy: "inject" });
-    await expect(alone).rejects.toMatchObject({ code: "invalid", message: /whenBusy: must come with a session/ });
+    await expect(alone).rejects.toMatchObject({
+      code: "invalid",
+      message: /session: must be the id of a session, since whenBusy is given/,
+    });
   });
 });
 
