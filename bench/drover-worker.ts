@@ -25,7 +25,13 @@ const client: ModelClient = {
     const last = turn * 2 > steps;
     const toolCalls = last
       ? []
-      : [{ id: `call${turn}`, name: runId.includes("-write-") ? "note" : "look", arguments: '{"topic":"weather"}' }];
+      : [
+          {
+            id: `call${turn}`,
+            name: runId.includes("-write-") ? "note" : "look",
+            arguments: `{"topic":"day ${turn}"}`,
+          },
+        ];
     return {
       type: "reply",
       reply: { content: last ? "done" : null, toolCalls },
