@@ -8,6 +8,7 @@ import { defineTool, type Tool, type ToolContext } from "../../src/tools/define-
 import { readE2eOptions } from "./e2e-options.ts";
 import { visitGate } from "./gate.ts";
 import { openLedger } from "./ledger.ts";
+import { makePng } from "./png.ts";
 
 const options = readE2eOptions();
 const ledger = openLedger(options.ledgerDir);
@@ -37,7 +38,7 @@ async function act(
 
 type Behaviour = Pick<Tool, "name"> & Partial<Pick<Tool, "effect" | "idempotent" | "approvalExpiresMs">>;
 
-function tool(behaviour: Behaviour, execute: (args: Arguments, context: ToolContext) => Promise<string>): Tool {
+function tool(behaviour: Behaviour, execute: (args: Arguments, context: ToolContext) => Promise<unknown>): Tool {
   const { name } = behaviour;
   const { toolTimeoutMs: timeoutMs } = options;
   return defineTool({
@@ -66,6 +67,10 @@ const tools: Tool[] = [
     const result = await act("die", args, context);
     process.kill(process.pid, "SIGKILL");
     return result;
+  }),
+  tool({ name: "draw", effect: "read" }, async ({ note, bytes, ...args }, context) => {
+    const said = await act("draw", { note, ...args }, context);
+    return { said, drawing: makePng(8, 8, bytes) };
   }),
 ];
 
