@@ -1,5 +1,9 @@
 // The commands that start runs, show them and decide about them, against a worker process.
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
+import { makePng } from "../support/png.ts";
 import { testPrefix } from "../support/redis.ts";
 import { type CliProcess, type CliResult, fixture, runDrover, startDrover } from "./run-drover.ts";
 
@@ -35,6 +39,26 @@ async function startUntil(pattern: RegExp, ...args: string[]): Promise<void> {
 }
 
 describe("start", () => {
+  test("--file: images and files go with the input, and are shown as what they are", async () => {
+    const dir = mkdtempSync(join(tmpdir(), "drover-files-"));
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+    const [image, table] = [join(dir, "a.png"), join(dir, "t.csv")];
+    writeFileSync(image, makePng(64, 48));
+    writeFileSync(table, "a,b\n1,2");
+    const files = ["--file", image, "--file", table];
+    const watched = await drover("start", "adder", "1+2", "--id", "files-1", ...files, "--watch");
+    expect(watched.code).toBe(0);
+    const { stdout } = await drover("show", "files-1");
+    expect(stdout).toMatch(
+      /user\n {2}1\+2\n {2}\[image: image\/png, 64x48, \d+ B\]\n {2}\[file: t.csv, text\/csv, 7 B\]/,
+    );
+    expect(watched.stdout + stdout).not.toContain("base64");
+    writeFileSync(table, Buffer.from([0, 255]));
+    const refused = await drover("start", "adder", "1+2", "--file", table);
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toContain('The type of "t.csv" (2 B) cannot be told');
+  });
+
   test("prints the run's id and status and ends; the same again is the same run", async () => {
     const first = await drover("start", "adder", "1+2, 3+4", "--id", "start-1");
     expect(first.stdout).toMatch(/^start-1 {2}\w+\n$/);
