@@ -53,6 +53,9 @@ export function isTextType(mediaType: string): boolean {
   return textTypes.test(mediaType);
 }
 
+/** Text of a file that is shown to a model, in bytes; the rest is cut with a note. */
+export const maxInlinedBytes: number = 256 * 1024;
+
 /** Whether a part is a file of text. */
 export function isTextFile(part: Part): boolean {
   return part.type === "file" && isTextType(dataOf(part)?.mediaType ?? "");

@@ -1,11 +1,17 @@
 // Content parts as a server takes them. What it does not take is described in text. Pure.
 
 import type { Content, ContentPart } from "../core/message.ts";
-import { dataOf, fileNameOf, imageUrlOf, isAttachment, isTextFile, kindOf, partFacts } from "../core/parts.ts";
+import {
+  dataOf,
+  fileNameOf,
+  imageUrlOf,
+  isAttachment,
+  isTextFile,
+  kindOf,
+  maxInlinedBytes,
+  partFacts,
+} from "../core/parts.ts";
 import type { Quirks } from "./quirks.ts";
-
-/** Text of a file that goes into a message, in bytes; the rest is cut with a note. */
-export const maxInlinedBytes: number = 256 * 1024;
 
 /** Whether the server takes a part of this type, as far as is known. */
 function takes({ type }: ContentPart, quirks: Quirks): boolean {

@@ -1,7 +1,6 @@
 import { type Content, type Message, textOf } from "../core/message.ts";
-import { dataOf, isAttachment, isTextFile } from "../core/parts.ts";
+import { dataOf, isAttachment, isTextFile, maxInlinedBytes } from "../core/parts.ts";
 import type { Usage } from "../core/run.ts";
-import { maxInlinedBytes } from "./parts.ts";
 
 /** US dollars per million tokens. `cachedPerMTok` defaults to the price of other input. */
 export type Price = {

@@ -1,4 +1,5 @@
-import type { Content, Message, ToolCall } from "../core/message.ts";
+import type { Content, ContentPart, Message, ToolCall } from "../core/message.ts";
+import { dataOf, isTextFile, maxInlinedBytes } from "../core/parts.ts";
 import type { TokenCounter } from "../ports.ts";
 import { estimateTokens } from "./estimate.ts";
 
@@ -91,11 +92,17 @@ function countCall(call: ToolCall, count: (text: string) => number): number {
 function countContent(content: Content | null, count: (text: string) => number): number {
   if (content === null) return 0;
   if (typeof content === "string") return count(content);
-  return content.reduce(
-    (sum, part) => sum + (part.type === "text" && typeof part.text === "string" ? count(part.text) : partTokens),
-    0,
-  );
+  return content.reduce((sum, part) => sum + countPart(part, count), 0);
 }
+
+function countPart(part: ContentPart, count: (text: string) => number): number {
+  if (part.type === "text" && typeof part.text === "string") return count(part.text);
+  // A file of text is sent as its text; decoding it only to count would cost more than it is worth.
+  const bytes = isTextFile(part) ? (dataOf(part)?.bytes ?? 0) : 0;
+  return partTokens + Math.ceil(Math.min(bytes, maxInlinedBytes) / bytesPerToken);
+}
+
+const bytesPerToken = 3;
 
 /** The longest prefix, to within a few characters, of at most so many tokens; never ends inside a character. */
 function cutText(text: string, tokens: number, count: (text: string) => number): string {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ContentPart, Message } from "../../src/core/message.ts";
-import { maxInlinedBytes } from "../../src/openai/parts.ts";
+import { maxInlinedBytes } from "../../src/core/parts.ts";
 import { toRequestBody } from "../../src/openai/request.ts";
 import { estimateUsage } from "../../src/openai/usage.ts";
 import { contractRequest } from "../contract/model-client.contract.ts";

@@ -100,3 +100,14 @@ describe("tokenCounter", () => {
     );
   });
 });
+
+test("a file of text counts by its length, up to what is sent of it; other files do not", async () => {
+  const { countMessage } = await tokenCounter("unknown");
+  const tokensOf = (mediaType: string, bytes: number): number => {
+    const file_data = `data:${mediaType};base64,${Buffer.alloc(bytes, "x").toString("base64")}`;
+    return countMessage({ role: "user", content: [{ type: "file", file: { file_data } }] });
+  };
+  const other = tokensOf("application/pdf", 30_000);
+  expect(tokensOf("text/csv", 30_000)).toBe(other + 10_000);
+  expect(tokensOf("text/csv", 3_000_000)).toBe(other + Math.ceil((256 * 1024) / 3));
+});
