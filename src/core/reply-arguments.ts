@@ -17,20 +17,29 @@ const maxTrailing = 200;
  * completed, and neither a repeated key nor a number that would become another one is let pass.
  */
 export function parseArguments(text: string): ParsedArguments {
-  const trimmed = text.trim();
-  if (trimmed === "") return sound({});
-  const strict = tryJson(trimmed);
-  if (strict !== undefined) return fromJson(strict.value, trimmed, 0);
-  const prefixed = /^\{\s*\}\s*(?=\{)/.exec(trimmed);
-  if (prefixed) return parseArguments(trimmed.slice(prefixed[0].length));
-  const inner = withoutFence(trimmed);
-  if (inner !== trimmed) return parseArguments(inner);
-  const bare = trimmed.slice(0, -maxTrailing) + trimmed.slice(-maxTrailing).replace(trailingTokens, "");
-  if (bare !== trimmed) return parseArguments(bare);
-  const once = halfOf(trimmed);
-  if (once !== undefined) return parseArguments(once);
+  let trimmed = text.trim();
+  for (let layer = 0; ; layer += 1) {
+    if (trimmed === "") return sound({});
+    const strict = tryJson(trimmed);
+    if (strict !== undefined) return fromJson(strict.value, trimmed, 0);
+    const inner = layer < maxLayers ? unwrap(trimmed) : trimmed;
+    if (inner === trimmed) break;
+    trimmed = inner;
+  }
   const relaxed = parseRelaxed(trimmed);
   return relaxed.ok ? fromValue(relaxed.value, undefined, 0) : refused(relaxed.problem);
+}
+
+const maxLayers = 4;
+
+/** Text without the first of the things around it that mean nothing; the same if there are none. */
+function unwrap(text: string): string {
+  const prefix = /^\{\s*\}\s*(?=\{)/.exec(text)?.[0];
+  if (prefix !== undefined) return text.slice(prefix.length);
+  const inner = withoutFence(text);
+  if (inner !== text) return inner;
+  const bare = text.slice(0, -maxTrailing) + text.slice(-maxTrailing).replace(trailingTokens, "");
+  return bare === text ? (halfOf(text) ?? text) : bare;
 }
 
 function refused(problem: string): ParsedArguments {
@@ -80,16 +89,25 @@ const maxEncodings = 3;
 
 /** `text`: sound JSON that gave this value; undefined for one that was repaired. */
 function fromValue(value: unknown, text: string | undefined, encodings: number): ParsedArguments {
-  if (value === null || (Array.isArray(value) && value.length === 0)) return sound({});
+  if (isObject(value)) return text === undefined ? sound(value) : { ok: true, value, text };
+  if (Array.isArray(value)) return fromList(value);
+  if (value === null) return sound({});
   if (typeof value === "string" && encodings < maxEncodings) {
     const inner = value.trim();
     if (inner === "") return sound({});
     const decoded = tryJson(inner);
     if (decoded !== undefined) return fromJson(decoded.value, inner, encodings + 1);
   }
-  if (Array.isArray(value) && value.length === 1 && isObject(value[0])) return sound(value[0]);
-  if (isObject(value)) return text === undefined ? sound(value) : { ok: true, value, text };
-  const kind = Array.isArray(value) ? "a list" : `a ${typeof value}`;
+  return notAnObject(`a ${typeof value}`);
+}
+
+/** A list around the one object is no more than that. */
+function fromList(list: unknown[]): ParsedArguments {
+  if (list.length === 0) return sound({});
+  return list.length === 1 && isObject(list[0]) ? sound(list[0]) : notAnObject("a list");
+}
+
+function notAnObject(kind: string): ParsedArguments {
   return { ok: false, problem: `its arguments are ${kind}, not a JSON object.` };
 }
 

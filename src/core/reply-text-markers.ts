@@ -46,7 +46,7 @@ const harmonyForm: Form = markedForm(
 );
 
 /** `>>>NAME` and an object on the next line (Functionary). */
-const functionaryForm: Form = markedForm(/(?<=^|\n)>>>(?!all\n)/, /^>>>([\w.:-]+)\n\s*(?=\{)/);
+const functionaryForm: Form = markedForm(/(?<=^|\n)>>>(?=[\w.:-]+\n\s*\{)/, /^>>>([\w.:-]+)\n\s*(?=\{)/);
 
 /** `Action:` and `Action Input:` on lines of their own (ReAct). */
 const reactForm: Form = markedForm(/(?<=^|\n)Action: *[\w.:-]+ *\n/, /^Action: *([\w.:-]+) *\n+Action Input: *(?=\{)/);

@@ -24,6 +24,22 @@ describe("arguments that have one reading", () => {
     ["a raw line break in a string", '{"text":"one\ntwo\tthree"}', { text: "one\ntwo\tthree" }],
     ["escapes in a repaired string", "{'a': 'it\\'s \\u00e9\\n\\\\'}", { a: "it's é\n\\" }],
     ["a repaired double encoding", "'{\"a\":1}'", { a: 1 }],
+    ["typographic quotes", `{“note”: “say "hi"”, ‘b’: 1}`, { note: 'say "hi"', b: 1 }],
+    ["keys without quotes", "{city: 'Oslo', $n_1: 2}", { city: "Oslo", $n_1: 2 }],
+    ["arrows", '{"a" => 1, b=>[2]}', { a: 1, b: [2] }],
+    ["comments", '{ // one\n"a": 1, # two\n /* three */ "b": "// no" }', { a: 1, b: "// no" }],
+    ["numbers of JavaScript", "{'a': +5, 'b': .5, 'c': 5., 'd': -0.5e-3}", { a: 5, b: 0.5, c: 5, d: -0.0005 }],
+    ["a fence on one line", '```{"a":1}```', { a: 1 }],
+    ["a byte order mark", '\uFEFF{"a":1}', { a: 1 }],
+    ["leaked end tokens", '{"a":1}\n</tool_call><|im_end|>', { a: 1 }],
+    ["the same object twice", '{"a":1}\n{"a":1}', { a: 1 }],
+    ["a list around it", '[{"a":1}]', { a: 1 }],
+    [
+      "whole numbers that are exact",
+      '{"a":9007199254740992,"b":1e300,"c":-10000000000000000000000}',
+      { a: 2 ** 53, b: 1e300, c: -1e22 },
+    ],
+    ["the same key in other objects", '{"a":{"a":1},"b":[{"a":2},{"a":3}]}', { a: { a: 1 }, b: [{ a: 2 }, { a: 3 }] }],
     ["nested values", "{'a': {'b': [{'c': ''}]}}", { a: { b: [{ c: "" }] } }],
   ])("%s", (_, text, value) => {
     const parsed = parseArguments(text);
@@ -31,8 +47,8 @@ describe("arguments that have one reading", () => {
     expect(parsed.ok && JSON.parse(parsed.text)).toEqual(value);
   });
 
-  test("sound JSON is replayed as the model wrote it, numbers beyond a double included", () => {
-    const text = '{ "id": 12345678901234567890 }';
+  test("sound JSON is replayed as the model wrote it", () => {
+    const text = '{ "id": 1.0 , "note": "\\u00e9" }';
     expect(parseArguments(text)).toMatchObject({ ok: true, text });
   });
 
@@ -53,7 +69,19 @@ describe("arguments that are refused", () => {
     ["cut in an escape", '{"a":"x\\', /unknown escape/],
     ["cut in a list", "{'a': [1,", /ends before the value/],
     ["a Windows path", "{'p': 'C:\\dir'}", /unknown escape/],
-    ["a key without quotes", "{a: 1}", /quoted key/],
+    ["a key that is none", "{1: 1}", /key is missing/],
+    ["a comment without end", '{"a": 1 /* x}', /comma or the closing/],
+    ["typographic quotes that are not closed", '{“a": 1}', /ends inside a string/],
+    ["an apostrophe in single quotes", "{'a': 'it's'}", /comma/],
+    ["a key twice in sound JSON", '{"a":1,"\\u0061":2}', /"\\u0061" is given twice/],
+    ["a long key twice", `{"${"k".repeat(100)}":1,"${"k".repeat(100)}":2}`, /k…/],
+    ["a number that would become another", '{"id":12345678901234567891}', /12345678901234567891 cannot be held/],
+    ["such a number, repaired", "{'id':12345678901234567891}", /12345678901234567891 cannot be held/],
+    ["such a number, encoded", JSON.stringify('{"id":12345678901234567891}'), /cannot be held/],
+    ["a number without bound", '{"a":1e999}', /1e999 cannot be held/],
+    ["no number", '{"a":NaN}', /unexpected word/],
+    ["sound JSON without sense", `{"a":${"[".repeat(300)}${"]".repeat(300)}}`, /too deep/],
+    ["objects that begin alike", '{"a":1}{"a":2}', /more after/],
     ["a missing colon", "{'a' 1}", /colon/],
     ["a missing comma", "{'a': 1 'b': 2}", /comma/],
     ["a word", "{'a': yes}", /unexpected word/],
@@ -75,6 +103,19 @@ describe("arguments that are refused", () => {
     const parsed = parseArguments(text);
     expect(parsed).toEqual({ ok: false, problem: expect.stringMatching(problem) });
   });
+});
+
+test.each<[string, string]>([
+  ["one string", JSON.stringify({ a: 'x\\"'.repeat(1_000_000) })],
+  ["space", `{"a":${" ".repeat(1_000_000)}1`],
+  ["backticks", "`".repeat(1_000_000)],
+  ["empty objects", "{}".repeat(500_000)],
+  ["brackets", "[".repeat(1_000_000)],
+  ["numbers", JSON.stringify({ a: Array.from({ length: 300_000 }, (_, at) => at) })],
+])("megabytes of %s are read in good time", (_, text) => {
+  const beganAt = performance.now();
+  parseArguments(text);
+  expect(performance.now() - beganAt).toBeLessThan(2_000);
 });
 
 test("never throws, and what is accepted is always replayed as a JSON object", () => {
