@@ -71,7 +71,7 @@ for (const agent of ["seeing", "blind"]) {
 const show = (value: unknown): string => JSON.stringify(value);
 const isImage = (part: ContentPart): boolean => part.type === "image_url";
 const [input, result, shown] = [1, 3, 4].map((index) => seeing.asked[1]?.messages[index]);
-equal((input?.content as ContentPart[]).filter(isImage).length, 1);
+equal([input?.content].flat().filter((part) => isImage(part as ContentPart)).length, 1);
 match(show(input), /File sales.csv \(text\/csv\)/); // text is text for every model
 // A tool message holds only text: what the tool brought is named there, and shown after the last result of the turn.
 match(show(result), /\[image 1 of call get_chart: image\/png, 320x200, .*: shown below\]/);

@@ -49,16 +49,20 @@ export function imagePart(source: PartSource, options: ImagePartOptions = {}): C
   if (hostOf(address) !== undefined) return { type: "image_url", image_url: { url: address, ...more } };
   const { bytes, told } = readSource(source, options.maxBytes);
   const facts = readImage(bytes);
-  const asked = options.mediaType ?? told;
-  const mediaType = facts?.mediaType ?? (asked?.startsWith("image/") ? asked : undefined);
-  if (mediaType === undefined || (asked !== undefined && !isSameType(asked, mediaType))) {
-    throw new DroverError(
-      "invalid",
-      `These ${toSize(bytes.length)} are no ${asked ?? "PNG, JPEG, GIF or WebP"} image${facts ? ` but ${facts.mediaType}` : ""}. Give a PNG, JPEG, GIF or WebP image, the mediaType of another image, or use filePart.`,
-    );
-  }
+  const mediaType = toImageType(bytes, facts?.mediaType, options.mediaType ?? told);
   const size = facts ? { width: facts.width, height: facts.height } : {};
   return { type: "image_url", image_url: { url: toDataUrl(mediaType, bytes), ...more }, ...size };
+}
+
+/** What the bytes say and what the caller says have to agree: servers refuse an image under a wrong type. */
+function toImageType(bytes: Uint8Array, found: string | undefined, asked: string | undefined): string {
+  const mediaType = found ?? (asked?.startsWith("image/") ? asked : undefined);
+  if (mediaType !== undefined && (asked === undefined || isSameType(asked, mediaType))) return mediaType;
+  const but = found === undefined ? "" : ` but ${found}`;
+  throw new DroverError(
+    "invalid",
+    `These ${toSize(bytes.length)} are no ${asked ?? "PNG, JPEG, GIF or WebP"} image${but}. Give a PNG, JPEG, GIF or WebP image, the mediaType of another image, or use filePart.`,
+  );
 }
 
 function isSameType(a: string, b: string): boolean {
