@@ -55,6 +55,10 @@ describe("what bytes are", () => {
     }
     expect(readImage(png.subarray(0, 12))).toBeUndefined();
   });
+
+  test("a large image is known by its first bytes", () => {
+    expect(readImage(makePng(3, 2, 2_000_000))).toEqual({ mediaType: "image/png", width: 3, height: 2 });
+  });
 });
 
 describe("an image part", () => {
