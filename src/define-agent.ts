@@ -217,6 +217,9 @@ function toCode(options: Checked, { definition, hash, output, ruleOn }: Made): A
     get server() {
       return model.server;
     },
+    get secrets() {
+      return [...(model.secrets ?? []), ...(summaryModel.secrets ?? [])];
+    },
     limits,
     tools: createToolCaller(tools, ruleOn),
     answers: {

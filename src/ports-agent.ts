@@ -42,6 +42,8 @@ export type AgentCode = {
   model: ModelClient;
   modelRetry: RetryPolicy;
   server?: { address: string; port: number } | undefined;
+  /** What its models are configured with and must never be shown. */
+  secrets?: readonly string[] | undefined;
   limits: Limits;
   tools: ToolCaller;
   answers: AnswerCode;

@@ -65,5 +65,7 @@ export type ModelSpec = {
   readonly retry: RetryPolicy;
   /** Where its requests go, for traces; undefined when that is not a network matter or not configured yet. */
   readonly server?: { address: string; port: number } | undefined;
+  /** What must never be shown: its keys, as far as they are configured. */
+  readonly secrets?: readonly string[] | undefined;
   readonly client: ModelClient;
 };

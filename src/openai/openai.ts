@@ -82,6 +82,10 @@ export function openai(model: string | OpenAIOptions): ModelSpec {
     get server(): { address: string; port: number } | undefined {
       return endpoint().server;
     },
+    get secrets(): readonly string[] {
+      const { apiKey, baseURL } = endpoint();
+      return [apiKey, URL.parse(baseURL)?.password, ...Object.values(options.headers)].flatMap((value) => value || []);
+    },
     client: createModelClient({ ...options, endpoint }),
   };
 }

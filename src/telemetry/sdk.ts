@@ -12,6 +12,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import { toError } from "../core/errors.ts";
+import type { Redactor } from "../core/redact.ts";
 import type { Logger, Telemetry } from "../ports.ts";
 import { createExporter, type Protocol, protocols, type WatchedExporter } from "./exporter.ts";
 import { createNoTelemetry } from "./no-telemetry.ts";
@@ -31,7 +32,9 @@ const flushMs = 2_000;
 const require = createRequire(import.meta.url);
 
 /** The SDK is registered for the whole process, so several Drovers in it share one. */
-let shared: { telemetry: Telemetry; users: number; stop(): Promise<void> } | undefined;
+let shared: (StartedSdk & { users: number }) | undefined;
+
+type StartedSdk = { telemetry(logger: Logger, redactor: Redactor | undefined): Telemetry; stop(): Promise<void> };
 
 /**
  * Starts tracing as the standard variables say.
@@ -44,14 +47,19 @@ let shared: { telemetry: Telemetry; users: number; stop(): Promise<void> } | und
  * Synchronous, so that a run can be started at once; loading the SDK takes about 0.2 s and happens only if it is used.
  *
  * @param env `process.env`, or the `OTEL_*` part of it; the SDK itself reads `process.env`.
+ * @param redactor what every text of a span goes through; default: one that knows the usual kinds of secrets.
  */
-export function startTelemetry(env: Record<string, string | undefined>, logger: Logger): StartedTelemetry {
+export function startTelemetry(
+  env: Record<string, string | undefined>,
+  logger: Logger,
+  redactor?: Redactor,
+): StartedTelemetry {
   const off: StartedTelemetry = { telemetry: createNoTelemetry(), shutdown: async () => {} };
   if (isTrue(env.OTEL_SDK_DISABLED)) return off;
   const captureContent = isTrue(env.OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT);
   if (!shared && isProviderRegistered()) {
     const tracer = trace.getTracer("drover");
-    return { ...off, telemetry: createTelemetryOnForeignProvider({ tracer, captureContent, logger }) };
+    return { ...off, telemetry: createTelemetryOnForeignProvider({ tracer, captureContent, logger, redactor }) };
   }
   const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT;
   if (!endpoint) return off;
@@ -67,7 +75,7 @@ export function startTelemetry(env: Record<string, string | undefined>, logger: 
     return off;
   }
   shared.users += 1;
-  return { telemetry: shared.telemetry, shutdown: release(shared) };
+  return { telemetry: shared.telemetry(logger, redactor), shutdown: release(shared) };
 }
 
 /** Why there is no exporting with these settings, in one sentence; empty if that is what was asked for. */
@@ -103,7 +111,7 @@ function startSdk(
   endpoint: URL,
   captureContent: boolean,
   logger: Logger,
-): { telemetry: Telemetry; stop(): Promise<void> } {
+): StartedSdk {
   const { NodeSDK } = require("@opentelemetry/sdk-node") as typeof import("@opentelemetry/sdk-node");
   const sdkTrace = require("@opentelemetry/sdk-trace") as typeof import("@opentelemetry/sdk-trace");
   const { defaultResource, envDetector, resourceFromAttributes } =
@@ -126,7 +134,8 @@ function startSdk(
   sdk.start();
   reachEarlyTracers(early);
   return {
-    telemetry: createTelemetry({ tracer: trace.getTracer("drover"), ids, captureContent, logger }),
+    telemetry: (log, redactor) =>
+      createTelemetry({ tracer: trace.getTracer("drover"), ids, captureContent, logger: log, redactor }),
     async stop() {
       await flush(sdk, exporter);
       // Gives the process's slots back, so that tracing can be started again in it.

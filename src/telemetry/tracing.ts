@@ -12,6 +12,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import { toError } from "../core/errors.ts";
+import { createRedactor, type Redactor } from "../core/redact.ts";
 import type { Run, RunTrace } from "../core/run.ts";
 import type { Logger, Telemetry } from "../ports.ts";
 import { errorType, operation, operations, spanNames } from "./attributes.ts";
@@ -25,6 +26,8 @@ export type TelemetryOptions = {
   /** Whether messages, arguments and results are recorded. Default: no. */
   captureContent?: boolean | undefined;
   logger: Logger;
+  /** What every text of a span goes through. Default: one that knows the usual kinds of secrets. */
+  redactor?: Redactor | undefined;
 };
 
 /** Set on the context of a span whose run was found sampled when it was created; samplers must not ask again. */
@@ -41,10 +44,11 @@ export const decidedKey: symbol = createContextKey("drover sampling decided");
 export function createTelemetry(options: TelemetryOptions & { ids: ReservedIds }): Telemetry {
   const { tracer, ids } = options;
   const guard = createGuard(options.logger);
+  const redact = spanRedactor(options.redactor ?? createRedactor());
   const emit = (run: Run, plan: () => SpanPlan): void =>
     guard(() => {
       if (!isSampled(run.trace)) return;
-      const span = plan();
+      const span = redact(plan());
       const parent = decided(run.trace, span.parentSpanId);
       finish(
         ids.use({ traceId: run.trace.traceId, spanId: span.spanId }, () => start(tracer, span, parent)),
@@ -87,12 +91,13 @@ export function createTelemetry(options: TelemetryOptions & { ids: ReservedIds }
 export function createTelemetryOnForeignProvider(options: TelemetryOptions): Telemetry {
   const { tracer } = options;
   const guard = createGuard(options.logger);
+  const redact = spanRedactor(options.redactor ?? createRedactor());
   const roots = createPending();
   const steps = createPending();
   const emit = (run: Run, plan: () => SpanPlan, begun?: Span): void =>
     guard(() => {
       if (!isSampled(run.trace)) return;
-      const span = plan();
+      const span = redact(plan());
       finish(begun ?? start(tracer, span, contextOf(run.trace, span.parentSpanId)), span);
     });
   return {
@@ -174,6 +179,20 @@ const contextUnder = (parent: SpanContext | undefined): Context =>
 
 const decided = (ids: RunTrace, parentSpanId: string | undefined): Context =>
   contextOf(ids, parentSpanId).setValue(decidedKey, true);
+
+/** A span's name, error and attributes as they may be shown; ids and times stay. */
+function spanRedactor(redactor: Redactor): (plan: SpanPlan) => SpanPlan {
+  const redact = (value: Attributes[string]): Attributes[string] => {
+    if (typeof value === "string") return redactor.json(value);
+    return Array.isArray(value) && typeof value[0] === "string" ? redactor.value(value) : value;
+  };
+  return (plan) => ({
+    ...plan,
+    name: redactor.text(plan.name),
+    errorType: plan.errorType === undefined ? undefined : redactor.text(plan.errorType),
+    attributes: Object.fromEntries(Object.entries(plan.attributes).map(([name, value]) => [name, redact(value)])),
+  });
+}
 
 /** Times go as dates: SDKs before 3 take a number that lies before this process's start for a time since it. */
 function start(tracer: Tracer, span: SpanPlan, parent: Context): Span {

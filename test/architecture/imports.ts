@@ -59,19 +59,26 @@ export const layers: readonly Layer[] = [
   },
   { name: "tokens", places: ["tokens/"], layers: ["core", "ports"], packages: ["gpt-tokenizer"], node: [] },
   { name: "embedded", places: ["embedded/"], layers: ["core"], packages: [], node: "any" },
-  { name: "config", places: ["config.ts"], layers: ["core"], packages: ["zod"], node: ["fs", "path", "util"] },
+  { name: "redaction", places: ["redaction/"], layers: ["core"], packages: ["re2js", "zod"], node: ["module"] },
+  {
+    name: "config",
+    places: ["config.ts"],
+    layers: ["core", "redaction"],
+    packages: ["zod"],
+    node: ["fs", "path", "util"],
+  },
   {
     name: "drover",
     // The composition root and what it alone needs.
     places: ["drover.ts", "backend.ts", "worker.ts", "define-agent.ts", "ids.ts", "isolate.ts"],
-    layers: ["core", "ports", "engine", "config", ...adapters],
+    layers: ["core", "ports", "engine", "config", "redaction", ...adapters],
     packages: ["ioredis", "zod"],
     node: "any",
   },
   {
     name: "testing",
     places: ["testing/"],
-    layers: ["core", "ports", "engine", "tools", "telemetry", "drover"],
+    layers: ["core", "ports", "engine", "tools", "telemetry", "redaction", "drover"],
     types: ["openai"],
     packages: [],
     node: "any",
@@ -88,7 +95,7 @@ export const layers: readonly Layer[] = [
     name: "cli",
     places: ["cli/"],
     // The second root: the doctor looks at the adapters themselves, and the built-in agents are made of their parts.
-    layers: ["core", "drover", "index", "config", "embedded", "testing", ...adapters],
+    layers: ["core", "drover", "index", "config", "redaction", "embedded", "testing", ...adapters],
     types: ["engine", "ports"],
     packages: ["commander", "cli-table3", "zod"],
     node: "any",

@@ -53,14 +53,14 @@ describe("what must not leak", () => {
       "refused",
     );
     expect(JSON.stringify(lines())).not.toContain(secret);
-    expect(lines()[0]).toMatchObject({ model: "m", options: { headers: { authorization: "[redacted]" } } });
+    expect(lines()[0]).toMatchObject({ model: "m", options: { headers: { authorization: "[redacted: authorization]" } } });
   });
 
   test("credentials of URLs, in fields and in messages", () => {
     const { logger, lines } = capture();
     logger.info({ redis: "rediss://app:hunter2@db.example:6380/0" }, "connected to redis://:hunter2@db.example");
     expect(JSON.stringify(lines())).not.toContain("hunter2");
-    expect(lines()[0]).toMatchObject({ redis: "rediss://[redacted]@db.example:6380/0" });
+    expect(lines()[0]).toMatchObject({ redis: "rediss://app:[redacted: password]@db.example:6380/0" });
   });
 
   test("an error's fields: a Redis client keeps the command's arguments there", () => {
@@ -72,7 +72,7 @@ describe("what must not leak", () => {
     });
     logger.error({ error, nested: { err: error } }, "commit failed");
     const [line] = lines();
-    expect(line?.error).toEqual({ code: "READONLY", message: "READONLY at redis://[redacted]@h" });
+    expect(line?.error).toEqual({ code: "READONLY", message: "READONLY at redis://u:[redacted: password]@h" });
     expect(line?.nested).toEqual({ err: line?.error });
     expect(JSON.stringify(line)).not.toMatch(/what the user said|hunter2/);
   });
