@@ -23,40 +23,49 @@ export function findRepetition(
   messages: readonly Message[],
   { repeats, from, isPolling }: { repeats: number; from: number; isPolling: (tool: string) => boolean },
 ): Repetition | null {
-  const turns = lastTurns(messages, from, longestCycle * (repeats + 1));
-  const keys = new Map<Turn, string>();
-  const keyOf = (turn: Turn): string => {
-    const key = keys.get(turn) ?? toKey(turn);
-    keys.set(turn, key);
-    return key;
-  };
-  const isSame = (a: Turn | undefined, b: Turn | undefined): boolean =>
-    a !== undefined && b !== undefined && mayBeSame(a, b) && keyOf(a) === keyOf(b);
-  const polls = (turn: Turn): boolean => turn.some(({ call }) => isPolling(call.name));
-  const firstPoll = turns.findIndex(polls);
-  const counted = firstPoll === -1 ? turns : turns.slice(0, firstPoll);
-  for (let length = 1; length <= longestCycle && length * repeats <= counted.length; length++) {
+  const turnAt = createTurns(messages, from, isPolling);
+  for (let length = 1; length <= longestCycle; length++) {
     let equal = 0;
-    while (isSame(counted[equal], counted[equal + length])) equal++;
+    while (isSame(turnAt(equal), turnAt(equal + length))) equal++;
     const rounds = Math.floor((equal + length) / length);
-    if (rounds >= repeats) return { length, rounds, quote: quoteOf(counted[0] as Turn) };
+    if (rounds >= repeats) return { length, rounds, quote: quoteOf(turnAt(0) as Turn) };
   }
   return null;
 }
 
-/** The turns that the transcript ends with, the last one first, back to the last word of somebody else. */
-function lastTurns(messages: readonly Message[], from: number, most: number): Turn[] {
+/**
+ * The turns that the transcript ends with, the last one being number 0, back to the last word of somebody else and to the
+ * last turn that polls. They are read as far as somebody asks: most transcripts need one look at a few.
+ */
+function createTurns(
+  messages: readonly Message[],
+  from: number,
+  isPolling: (tool: string) => boolean,
+): (number: number) => Turn | undefined {
   const turns: Turn[] = [];
-  let results: ToolMessage[] = [];
-  for (let index = messages.length - 1; index >= from && turns.length < most; index--) {
-    const message = messages[index] as Message;
-    if (message.role === "tool") results.unshift(message);
-    else if (message.role === "assistant" && message.toolCalls?.length === results.length && results.length > 0) {
-      turns.push(message.toolCalls.map((call, at) => ({ call, result: results[at] as ToolMessage })));
-      results = [];
-    } else break;
-  }
-  return turns;
+  let index = messages.length;
+  const next = (): Turn | undefined => {
+    const end = index;
+    while (index > from && messages[index - 1]?.role === "tool") index--;
+    const answer = index > from ? messages[index - 1] : undefined;
+    index--;
+    if (answer?.role !== "assistant" || answer.toolCalls?.length !== end - index - 1) return undefined;
+    const turn = answer.toolCalls.map((call, at) => ({ call, result: messages[index + 1 + at] as ToolMessage }));
+    return turn.length === 0 || turn.some(({ call }) => isPolling(call.name)) ? undefined : turn;
+  };
+  let isOver = false;
+  return (number) => {
+    while (!isOver && turns.length <= number) {
+      const turn = next();
+      if (turn) turns.push(turn);
+      else isOver = true;
+    }
+    return turns[number];
+  };
+}
+
+function isSame(a: Turn | undefined, b: Turn | undefined): boolean {
+  return a !== undefined && b !== undefined && mayBeSame(a, b) && toKey(a) === toKey(b);
 }
 
 function namesOf(turn: Turn): string {
@@ -70,15 +79,23 @@ function mayBeSame(a: Turn, b: Turn): boolean {
   if (a.length !== b.length || namesOf(a) !== namesOf(b)) return false;
   const [one, other] = [a[0] as Turn[number], b[0] as Turn[number]];
   const isText = typeof one.result.content === "string" && !one.result.full && !other.result.full;
-  return a.length > 1 || !isText || one.result.content === other.result.content;
+  if (a.length > 1) return true;
+  return (!isText || one.result.content === other.result.content) && callKey(one.call) === callKey(other.call);
 }
 
 /** Equal for turns whose calls and results are equal, in whatever order the calls were made. */
 function toKey(turn: Turn): string {
-  const calls = turn.map(({ call, result }) =>
-    canonical([call.name, readArguments(call.arguments), result.outcome, comparable(result)]),
-  );
+  const calls = turn.map(({ call, result }) => JSON.stringify([callKey(call), result.outcome, comparable(result)]));
   return calls.sort().join("\n");
+}
+
+const callKeys = new WeakMap<ToolCall, string>();
+
+/** Equal for calls of one tool whose arguments mean the same. Worked out once for each call while it is remembered. */
+function callKey(call: ToolCall): string {
+  const key = callKeys.get(call) ?? `${call.name} ${canonical(readArguments(call.arguments))}`;
+  callKeys.set(call, key);
+  return key;
 }
 
 function readArguments(text: string): unknown {
