@@ -2,9 +2,9 @@ import type { AgentDefinition, Limits, RetryPolicy } from "./core/agent.ts";
 import type { Message } from "./core/message.ts";
 import type { OutputIssue } from "./core/output.ts";
 import type { WindowSettings } from "./core/window.ts";
-import type { Logger, ToolCaller } from "./ports.ts";
 import type { ModelClient } from "./ports-model.ts";
 import type { TokenCounter } from "./ports-tokens.ts";
+import type { Logger, ToolCaller } from "./ports-tools.ts";
 
 /** What an agent's own check of a final answer is given beside it. */
 export type VerifyContext = {

@@ -1,6 +1,6 @@
-import type { AgentDefinition, RetryPolicy } from "./core/agent.ts";
-import type { CallPlan, FeedEntry } from "./core/event.ts";
-import type { Content, Message, ToolCall, ToolMessage } from "./core/message.ts";
+import type { AgentDefinition } from "./core/agent.ts";
+import type { FeedEntry } from "./core/event.ts";
+import type { Message, ToolMessage } from "./core/message.ts";
 import type { Step } from "./core/owed.ts";
 import type { Run, RunStatus } from "./core/run.ts";
 import type { LineEntry } from "./core/session.ts";
@@ -157,48 +157,6 @@ export type StepAddress = { runId: string; owedAt: number; index: number };
 /** How a step ended for its queue: done, or to be delivered again after a time. Never failed. */
 export type StepOutcome = { type: "done" } | { type: "again"; delayMs: number; why: string };
 
-/** How a tool execution ended. `unknown`: it may or may not have taken effect (invariant 4). */
-export type ToolOutcome =
-  | { type: "ok"; content: Content }
-  | { type: "failed"; code: "threw" | "timeout"; message: string }
-  | { type: "retry"; message: string; delayMs?: number | undefined }
-  | { type: "unknown"; code: "threw" | "timeout" | "aborted"; message: string };
-
-export type ToolRequest = {
-  runId: string;
-  call: ToolCall;
-  turn: number;
-  attempt: number;
-  /** Stable across attempts of the same call. */
-  idempotencyKey: string;
-  session?: string | undefined;
-  metadata: Record<string, unknown>;
-  signal: AbortSignal;
-  logger: Logger;
-  onProgress: (text: string) => void;
-  /** As the call was planned; default: as the tool is now. */
-  repeatable?: boolean | undefined;
-  /** What a person approved; a call of anything else is refused. */
-  approvedHash?: string | undefined;
-};
-
-/** Looks up, validates, coerces, bounds and runs tools. Never rejects for what a tool or a model did. */
-export interface ToolCaller {
-  /** How a call is to be treated, before it is recorded. Content of a `settle` plan is for the model to read. */
-  plan(call: ToolCall, options?: { dryRun?: boolean | undefined }): CallPlan;
-  execute(request: ToolRequest): Promise<ToolOutcome>;
-  retryPolicy(tool: string): RetryPolicy | undefined;
-  /** Whether the same call again is meant: it waits for something to change. */
-  isPolling(tool: string): boolean;
-}
-
-export interface Logger {
-  debug(fields: Record<string, unknown>, message: string): void;
-  info(fields: Record<string, unknown>, message: string): void;
-  warn(fields: Record<string, unknown>, message: string): void;
-  error(fields: Record<string, unknown>, message: string): void;
-}
-
 export type {
   AgentCode,
   AgentRegistry,
@@ -210,3 +168,4 @@ export type {
 export type { ModelClient, ModelFailure, ModelOutcome, ModelRequest, ModelSpec } from "./ports-model.ts";
 export type { StepSpan, Telemetry } from "./ports-telemetry.ts";
 export type { TokenCounter } from "./ports-tokens.ts";
+export type { Logger, ToolCaller, ToolOutcome, ToolRequest } from "./ports-tools.ts";

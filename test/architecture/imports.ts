@@ -22,7 +22,15 @@ export const layers: readonly Layer[] = [
   { name: "core", places: ["core/"], layers: [], packages: ["zod"], node: [] },
   {
     name: "ports",
-    places: ["ports.ts", "ports-agent.ts", "ports-model.ts", "ports-telemetry.ts", "ports-tokens.ts"],
+    places: [
+      "ports.ts",
+      "ports-agent.ts",
+      "ports-gates.ts",
+      "ports-model.ts",
+      "ports-telemetry.ts",
+      "ports-tokens.ts",
+      "ports-tools.ts",
+    ],
     layers: ["core"],
     packages: [],
     node: [],

@@ -1,0 +1,45 @@
+import type { RetryPolicy } from "./core/agent.ts";
+import type { CallPlan } from "./core/event.ts";
+import type { Content, ToolCall } from "./core/message.ts";
+
+/** How a tool execution ended. `unknown`: it may or may not have taken effect (invariant 4). */
+export type ToolOutcome =
+  | { type: "ok"; content: Content }
+  | { type: "failed"; code: "threw" | "timeout"; message: string }
+  | { type: "retry"; message: string; delayMs?: number | undefined }
+  | { type: "unknown"; code: "threw" | "timeout" | "aborted"; message: string };
+
+export type ToolRequest = {
+  runId: string;
+  call: ToolCall;
+  turn: number;
+  attempt: number;
+  /** Stable across attempts of the same call. */
+  idempotencyKey: string;
+  session?: string | undefined;
+  metadata: Record<string, unknown>;
+  signal: AbortSignal;
+  logger: Logger;
+  onProgress: (text: string) => void;
+  /** As the call was planned; default: as the tool is now. */
+  repeatable?: boolean | undefined;
+  /** What a person approved; a call of anything else is refused. */
+  approvedHash?: string | undefined;
+};
+
+/** Looks up, validates, coerces, bounds and runs tools. Never rejects for what a tool or a model did. */
+export interface ToolCaller {
+  /** How a call is to be treated, before it is recorded. Content of a `settle` plan is for the model to read. */
+  plan(call: ToolCall, options?: { dryRun?: boolean | undefined }): CallPlan;
+  execute(request: ToolRequest): Promise<ToolOutcome>;
+  retryPolicy(tool: string): RetryPolicy | undefined;
+  /** Whether the same call again is meant: it waits for something to change. */
+  isPolling(tool: string): boolean;
+}
+
+export interface Logger {
+  debug(fields: Record<string, unknown>, message: string): void;
+  info(fields: Record<string, unknown>, message: string): void;
+  warn(fields: Record<string, unknown>, message: string): void;
+  error(fields: Record<string, unknown>, message: string): void;
+}
