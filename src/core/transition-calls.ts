@@ -181,18 +181,19 @@ function decided(draft: Draft, event: EventOf<"approved" | "denied">): boolean {
     makeReady(draft, { ...call, decision, attempt: call.state === "approval" ? call.attempt - 1 : call.attempt });
     return true;
   }
-  const { reason } = event;
-  log(draft, { type: "denied", ...named(call), by, reason, ...hashOf(call) });
-  const told =
-    call.state === "approval"
-      ? { content: deniedText(by, reason), outcome: "denied" as const }
-      : {
-          content: unknownText(call.tool, `${by} decided not to run it again: ${reason}`),
-          outcome: "unknown" as const,
-        };
-  settle(draft, { ...call, decision }, told);
+  log(draft, { type: "denied", ...named(call), by, reason: event.reason, ...hashOf(call) });
+  settle(draft, { ...call, decision }, refusalOf(call, event));
   joinIfSettled(draft);
   return true;
+}
+
+/** What a call is settled with that a person refused. */
+function refusalOf(
+  { state, tool }: OpenCall,
+  { by, reason }: EventOf<"denied">,
+): { content: string; outcome: "denied" | "unknown" } {
+  if (state === "approval") return { content: deniedText(by, reason), outcome: "denied" };
+  return { content: unknownText(tool, `${by} decided not to run it again: ${reason}`), outcome: "unknown" };
 }
 
 /** Whether a person may decide on the call at this time: an approval that expired is over, noticed or not. */

@@ -2,7 +2,7 @@
 
 import { type Draft, log, oweModel } from "./change.ts";
 import type { RunEvent } from "./event.ts";
-import { addUsage, type ModelStep, noUsage, type Usage } from "./run.ts";
+import { addUsage, type ModelStep, noUsage, type Run, type Usage } from "./run.ts";
 import { owedModel } from "./transition-steps.ts";
 
 type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
@@ -22,31 +22,41 @@ export function shapeWindow(
   if (!step) return false;
   switch (event.type) {
     case "summary_wanted":
-      if (step.task !== undefined || event.upTo <= (run.summary?.upTo ?? 0)) return false;
+      if (!isNews(run, step, event.upTo)) return false;
       run.model = { task: "summary", upTo: event.upTo, attempt: 1, owedAt: run.revision };
       return true;
-    case "summarised": {
-      if (step.task !== "summary" || step.upTo === undefined) return false;
-      const { execution, text, usage } = event;
-      run.usage = addUsage(run.usage, usage);
-      keepSummary(draft, { execution, upTo: step.upTo, text, usage });
+    case "summarised":
+      return summarised(draft, step, event);
+    case "summary_taken":
+      if (!isNews(run, step, event.upTo)) return false;
+      keepSummary(draft, { execution: "", upTo: event.upTo, text: event.text, usage: noUsage });
       return true;
-    }
-    case "summary_taken": {
-      const { upTo, text } = event;
-      if (step.task !== undefined || upTo <= (run.summary?.upTo ?? 0)) return false;
-      keepSummary(draft, { execution: "", upTo, text, usage: noUsage });
-      return true;
-    }
-    case "window_shrunk": {
-      const { execution, budgetTokens, error } = event;
-      if (budgetTokens >= (run.windowBudget ?? Number.POSITIVE_INFINITY)) return false;
-      log(draft, { type: "window_shrunk", execution, budgetTokens, error });
-      run.windowBudget = budgetTokens;
-      run.model = { ...taskOf(step), attempt: step.attempt, owedAt: run.revision };
-      return true;
-    }
+    case "window_shrunk":
+      return shrunk(draft, step, event);
   }
+}
+
+/** Whether the next answer is owed and a summary up to there says more than the one there is. */
+function isNews({ summary }: Run, { task }: ModelStep, upTo: number): boolean {
+  return task === undefined && upTo > (summary?.upTo ?? 0);
+}
+
+function summarised(draft: Draft, { task, upTo }: ModelStep, event: EventOf<"summarised">): boolean {
+  if (task !== "summary" || upTo === undefined) return false;
+  const { execution, text, usage } = event;
+  draft.run.usage = addUsage(draft.run.usage, usage);
+  keepSummary(draft, { execution, upTo, text, usage });
+  return true;
+}
+
+function shrunk(draft: Draft, step: ModelStep, event: EventOf<"window_shrunk">): boolean {
+  const { run } = draft;
+  const { execution, budgetTokens, error } = event;
+  if (budgetTokens >= (run.windowBudget ?? Number.POSITIVE_INFINITY)) return false;
+  log(draft, { type: "window_shrunk", execution, budgetTokens, error });
+  run.windowBudget = budgetTokens;
+  run.model = { ...taskOf(step), attempt: step.attempt, owedAt: run.revision };
+  return true;
 }
 
 type Summarised = { execution: string; upTo: number; text: string; usage: Usage };

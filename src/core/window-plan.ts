@@ -36,6 +36,8 @@ export const renderOverhead = 100;
 /** Tokens that a restated goal takes at most, its introduction included. */
 export const reminderTokens = 200;
 const reminderOverhead = 15;
+/** What is said between a turn without an answer and a user's next words. */
+const bridgeTokens = 15;
 /** After a summary the turns that stay take at most this share of the budget, so that the next one is some turns away. */
 const keptShare = 0.5;
 /** The share of the budget that the messages to be condensed at a time may take: the summary needs room too. */
@@ -156,28 +158,35 @@ type Costs = {
 function createCosts(input: WindowInput, reminders: number[]): Costs {
   const { messages, goal, countMessage, count, summary, nudge, fixedTokens } = input;
   const base = summary?.upTo ?? 0;
-  // after[i]: tokens of the messages from base + i on, those of system messages apart.
-  const after = new Array<number>(messages.length - base + 1).fill(0);
-  let system = 0;
-  for (let index = messages.length - 1; index >= 0; index--) {
-    const message = messages[index] as Message;
-    if (isSystem(message)) system += countMessage(message);
-    if (index < base) continue;
-    after[index - base] = (after[index - base + 1] as number) + (isSystem(message) ? 0 : countMessage(message));
-  }
-  const goalTokens = goal === undefined ? 0 : countMessage(messages[goal] as Message);
-  const restated = Math.min(goal === undefined ? 0 : count(goalTextOf(messages, goal)), reminderTokens);
+  const after = tokensAfter(input, base);
+  const system = messages.filter(isSystem).reduce((sum, message) => sum + countMessage(message), 0);
+  const asked =
+    goal === undefined
+      ? { tokens: 0, restated: 0 }
+      : { tokens: countMessage(messages[goal] as Message), restated: count(goalTextOf(messages, goal)) };
+  const reminder = Math.min(asked.restated, reminderTokens) + reminderOverhead;
   const told = count(summary?.text ?? "") + count(nudge ?? "");
-  const beside = fixedTokens + system + told + renderOverhead + goalTokens;
+  const beside = fixedTokens + system + told + renderOverhead + asked.tokens;
   return {
     beside,
     from: (start) => {
       const isApart = goal !== undefined && goal < start;
-      const reminded = reminders.filter((index) => index >= start).length * (restated + reminderOverhead);
-      const tail = (after[start - base] as number) + reminded;
-      return beside - (isApart ? 0 : goalTokens) + tail;
+      const reminded = reminders.filter((index) => index >= start).length * reminder;
+      return beside - (isApart ? 0 : asked.tokens) + (after[start - base] as number) + reminded;
     },
   };
+}
+
+/** Tokens of the messages from `base` + i on, those of system messages apart. */
+function tokensAfter({ messages, countMessage }: WindowInput, base: number): number[] {
+  const after: number[] = [0];
+  for (let index = messages.length - 1; index >= base; index--) {
+    const message = messages[index] as Message;
+    const isBridged = message.role === "user" && messages[index - 1]?.role === "tool";
+    const own = isSystem(message) ? 0 : countMessage(message) + (isBridged ? bridgeTokens : 0);
+    after.push((after.at(-1) as number) + own);
+  }
+  return after.reverse();
 }
 
 export function goalTextOf(messages: readonly Message[], goal: number): string {

@@ -1,7 +1,7 @@
 // Makes the messages of a window. Whatever the transcript, they are what the strictest servers take: system text first,
 // then user and assistant in turns, the user first; calls and their results in between (corpus cases 040 to 042).
 
-import type { AssistantMessage, Content, ContentPart, Message, SystemMessage } from "./message.ts";
+import type { AssistantMessage, Content, ContentPart, Message, SystemMessage, UserMessage } from "./message.ts";
 import type { WindowPlan } from "./window.ts";
 import { goalTextOf, reminderTokens } from "./window-plan.ts";
 import { isSystem } from "./window-segments.ts";
@@ -98,42 +98,50 @@ function isEmpty(content: Content): boolean {
   return typeof content === "string" ? content.trim() === "" : content.length === 0;
 }
 
-const bridge: Message = { role: "assistant", content: "[Interrupted by a new message.]" };
-const introduction: Message = { role: "user", content: "[The conversation begins with the assistant.]" };
+const bridge: Spoken = { role: "assistant", content: "[Interrupted by a new message.]" };
+const introduction: Spoken = { role: "user", content: "[The conversation begins with the assistant.]" };
+
+type Spoken = Exclude<Message, SystemMessage>;
+/** What is shown so far, and whose word was last, calls and results apart. */
+type Turns = { shown: Spoken[]; spoke: "user" | "assistant" | undefined };
 
 /** User and assistant in turns, the user first. Messages that need no change stay the same objects. */
-function inTurns(messages: readonly Exclude<Message, SystemMessage>[]): Message[] {
-  const shown: Message[] = [];
-  // Whose word was last, calls and results apart.
-  let spoke: "user" | "assistant" | undefined;
-  const push = (message: Message, who: typeof spoke): void => {
-    shown.push(message);
-    spoke = who;
-  };
+function inTurns(messages: readonly Spoken[]): Spoken[] {
+  const turns: Turns = { shown: [], spoke: undefined };
   for (const message of messages) {
-    const last = shown.at(-1);
-    if (message.role === "tool") shown.push(message);
-    else if (message.role === "user") {
-      if (isEmpty(message.content)) continue;
-      if (last?.role === "user") {
-        shown[shown.length - 1] = { ...last, content: joinContents(last.content, message.content) };
-        continue;
-      }
-      if (spoke === "user") push(bridge, "assistant");
-      push(message, "user");
-    } else {
-      const makesCalls = message.toolCalls !== undefined && message.toolCalls.length > 0;
-      if (!makesCalls && isEmpty(message.content ?? "") && !message.refusal) continue;
-      if (last?.role === "assistant" && !last.toolCalls?.length) {
-        shown[shown.length - 1] = joinAnswers(last, message);
-        if (makesCalls) spoke = "user";
-        continue;
-      }
-      if (spoke === undefined) push(introduction, "user");
-      push(message, makesCalls ? spoke : "assistant");
-    }
+    if (message.role === "tool") turns.shown.push(message);
+    else if (message.role === "user") addUser(turns, message);
+    else addAnswer(turns, message);
   }
-  return shown;
+  return turns.shown;
+}
+
+function addUser(turns: Turns, message: UserMessage): void {
+  if (isEmpty(message.content)) return;
+  const { shown, spoke } = turns;
+  const last = shown.at(-1);
+  if (last?.role === "user") {
+    shown[shown.length - 1] = { ...last, content: joinContents(last.content, message.content) };
+    return;
+  }
+  if (spoke === "user") shown.push(bridge);
+  shown.push(message);
+  turns.spoke = "user";
+}
+
+function addAnswer(turns: Turns, message: AssistantMessage): void {
+  const makesCalls = message.toolCalls !== undefined && message.toolCalls.length > 0;
+  if (!makesCalls && isEmpty(message.content ?? "") && !message.refusal) return;
+  const { shown, spoke } = turns;
+  const last = shown.at(-1);
+  const follows = last?.role === "assistant" && !last.toolCalls?.length;
+  if (follows) shown[shown.length - 1] = joinAnswers(last, message);
+  else {
+    if (spoke === undefined) shown.push(introduction);
+    shown.push(message);
+  }
+  // An answer with calls is no turn of its own: what the user said last still waits for one.
+  turns.spoke = makesCalls ? "user" : "assistant";
 }
 
 function joinAnswers(a: AssistantMessage, b: AssistantMessage): AssistantMessage {

@@ -5,7 +5,7 @@ import { interpretReply } from "../core/reply.ts";
 import { answerTextOf } from "../core/reply-text.ts";
 import type { ModelFailure, ModelOutcome } from "../ports.ts";
 import type { Window } from "./choose-window.ts";
-import type { TurnStep } from "./model-step.ts";
+import type { TurnStep } from "./turn-step.ts";
 
 type Answered = Extract<RunEvent, { type: "model_answered" }>;
 type Reply = Extract<ModelOutcome, { type: "reply" }> & { execution: string; window: Window };

@@ -7,7 +7,7 @@ import type { WindowPlan, WindowSettings } from "../core/window.ts";
 import { planWindow } from "../core/window-plan.ts";
 import { renderWindow } from "../core/window-render.ts";
 import type { AgentCode, ModelFailure, TokenCounter } from "../ports.ts";
-import type { TurnStep } from "./model-step.ts";
+import type { TurnStep } from "./turn-step.ts";
 
 /** What is sent of a transcript, and about how many tokens the whole request takes; 0 if nobody needs to know. */
 export type Window = { plan: WindowPlan; messages: Message[]; tokens: number };

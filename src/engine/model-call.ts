@@ -1,5 +1,4 @@
 import { deadlineAtBegin } from "../core/limits.ts";
-import type { Message } from "../core/message.ts";
 import type { Run, Usage } from "../core/run.ts";
 import type { AgentCode, ModelOutcome, ModelRequest } from "../ports.ts";
 import { createLiveText } from "./live-text.ts";
@@ -84,14 +83,21 @@ export async function reportUsage(
   await deps.advance(runId, { type: "usage_reported", execution, usage });
 }
 
-/** Emits the span of a call whose outcome was committed. `run`: as it is now; `before`: as it was when it was called. */
-export function recordModel(
-  deps: RunStepDeps,
-  { run, before, agent }: { run: Run; before: Run; agent: AgentCode },
-  call: ModelCall,
-  context: StepContext,
-  errorType: string | undefined,
-): void {
+/**
+ * What a span tells of a call whose outcome was committed.
+ * - `run`: as it is now; `before`: as it was when the call was made;
+ * - `errorType`: why it was a failed attempt.
+ */
+export type RecordedModel = {
+  run: Run;
+  before: Run;
+  agent: AgentCode;
+  context: StepContext;
+  errorType: string | undefined;
+};
+
+export function recordModel(deps: RunStepDeps, call: ModelCall, recorded: RecordedModel): void {
+  const { run, before, agent, context, errorType } = recorded;
   const { instructions, messages } = call.asked;
   deps.telemetry.recordStep({
     kind: "model",
@@ -103,7 +109,7 @@ export function recordModel(
     definition: agent.definition,
     server: agent.server,
     outcome: call.outcome,
-    request: { messages: messages as Message[], instructions },
+    request: { messages, instructions },
     ...(errorType === undefined ? {} : { errorType }),
     ...spanTimes(context, { ...call, endedAt: deps.clock.now() }),
   });

@@ -1,10 +1,8 @@
 import type { RunEvent } from "../core/event.ts";
 import { effectiveLimits, reachedLimit } from "../core/limits.ts";
-import type { Message } from "../core/message.ts";
 import { findRepetition, type Repetition, repetitionMessage, repetitionNudge } from "../core/repeats.ts";
-import { nextAttemptAt } from "../core/retry.ts";
-import { noUsage, type Run } from "../core/run.ts";
-import type { AgentCode, ModelFailure, StepOutcome } from "../ports.ts";
+import type { Run } from "../core/run.ts";
+import type { ModelFailure, StepOutcome } from "../ports.ts";
 import { toAnswer } from "./answer.ts";
 import { chooseWindow, shrink, type Window } from "./choose-window.ts";
 import { holdUnknown } from "./hold.ts";
@@ -12,13 +10,8 @@ import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from 
 import { summaryBefore } from "./session.ts";
 import { afterAbort, afterReport, type RunStepDeps, type StepContext } from "./step.ts";
 import { performSummary } from "./summary-step.ts";
+import { failed, failedFor, type Transcript, type TurnStep } from "./turn-step.ts";
 import { performVerify } from "./verify-step.ts";
-
-/** A transcript and the provider's ids of its calls. */
-export type Transcript = { messages: Message[]; usedIds: ReadonlySet<string> };
-
-/** What a step between turns works on. */
-export type TurnStep = { run: Run; agent: AgentCode; transcript: Transcript; context: StepContext };
 
 /** The step between turns: the next answer, a summary that must come first, or the check of the last answer. */
 export async function performModel(
@@ -81,7 +74,7 @@ async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOut
   if (!result.change) await reportUsage(deps, run.runId, call);
   else {
     const errorType = "error" in event ? event.error.code : undefined;
-    recordModel(deps, { run: result.change.run, before: run, agent }, call, context, errorType);
+    recordModel(deps, call, { run: result.change.run, before: run, agent, context, errorType });
   }
   return afterReport(deps, result, context);
 }
@@ -114,40 +107,6 @@ async function toEvent(deps: RunStepDeps, turn: TurnStep, call: ModelCall, windo
   }
   const answer = toAnswer(turn, { ...outcome, execution, window });
   return answer.type === "failed" ? failed(deps, turn, call, answer) : answer;
-}
-
-/** A failed attempt, with another one owed if the agent's policy has one left. */
-export function failed(
-  deps: RunStepDeps,
-  { run, agent, context }: TurnStep,
-  { execution, outcome }: ModelCall,
-  failure: ModelFailure,
-): Extract<RunEvent, { type: "model_failed" }> {
-  const attempt = run.model?.attempt ?? 1;
-  const at = deps.clock.now();
-  const { retryAfterMs } = failure;
-  const policy = run.model?.task === "summary" ? agent.summariser.retry : agent.modelRetry;
-  const nextAt =
-    failure.class === "transient"
-      ? nextAttemptAt(policy, { attempt, retryAfterMs, at, jitter: deps.ids.random() })
-      : null;
-  return { ...failedFor({ context }, execution, failure, nextAt), usage: outcome.usage };
-}
-
-function failedFor(
-  { context }: Pick<TurnStep, "context">,
-  execution: string,
-  { code, message }: Pick<ModelFailure, "code" | "message">,
-  nextAt: number | null,
-): Extract<RunEvent, { type: "model_failed" }> {
-  return {
-    type: "model_failed",
-    step: context.step,
-    execution,
-    error: { code, message },
-    usage: noUsage,
-    nextAt,
-  };
 }
 
 function tooSmall(smallestTokens: number): Pick<ModelFailure, "code" | "message"> {

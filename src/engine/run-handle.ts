@@ -156,7 +156,7 @@ function outputOf<Output>(
 const lookEveryMs = 2_000;
 
 async function waitForEnd(
-  { client, store, signals }: HandleDeps,
+  { client, signals }: HandleDeps,
   runId: string,
   { timeoutMs, signal }: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined },
 ): Promise<Run> {

@@ -4,8 +4,8 @@ import { answerTextOf } from "../core/reply-text.ts";
 import type { StepOutcome } from "../ports.ts";
 import { toSummaryRequest } from "./choose-window.ts";
 import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
-import { failed, type TurnStep } from "./model-step.ts";
 import { afterAbort, afterReport, type RunStepDeps } from "./step.ts";
+import { failed, type TurnStep } from "./turn-step.ts";
 
 /** One model call that condenses the older part of the transcript. If it fails for good the run goes on without that part. */
 export async function performSummary(deps: RunStepDeps, turn: TurnStep): Promise<StepOutcome> {
@@ -26,7 +26,7 @@ export async function performSummary(deps: RunStepDeps, turn: TurnStep): Promise
   if (!result.change) await reportUsage(deps, run.runId, call);
   else {
     const errorType = event.type === "model_failed" ? event.error.code : undefined;
-    recordModel(deps, { run: result.change.run, before: run, agent }, call, context, errorType);
+    recordModel(deps, call, { run: result.change.run, before: run, agent, context, errorType });
   }
   return afterReport(deps, result, context);
 }

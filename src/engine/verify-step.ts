@@ -5,8 +5,8 @@ import { findJson } from "../core/output.ts";
 import { answerTextOf } from "../core/reply-text.ts";
 import { nextAttemptAt } from "../core/retry.ts";
 import type { StepOutcome, Verdict } from "../ports.ts";
-import type { TurnStep } from "./model-step.ts";
 import { abortAtDeadline, afterAbort, afterReport, type RunStepDeps, spanTimes, withFields } from "./step.ts";
+import type { TurnStep } from "./turn-step.ts";
 
 type VerifyEvent = Extract<RunEvent, { type: "answer_verified" | "answer_refused" | "verify_failed" }>;
 
@@ -83,41 +83,42 @@ function answerOf(structured: boolean | undefined, messages: TurnStep["transcrip
   return found.found ? found.value : text;
 }
 
-function toEvent(deps: RunStepDeps, { run, agent, context }: TurnStep, checked: Checked): VerifyEvent {
-  const { step } = context;
-  const refused = (feedback: string): VerifyEvent => ({
-    type: "answer_refused",
-    step,
-    feedback,
-    max: effectiveLimits(agent.limits, run).maxReasks ?? 0,
-  });
-  const failed = (code: string, message: string, nextAt: number | null = null): VerifyEvent => ({
-    type: "verify_failed",
-    step,
-    error: { code, message },
-    nextAt,
-  });
+function toEvent(deps: RunStepDeps, turn: TurnStep, checked: Checked): VerifyEvent {
+  const { answers } = turn.agent;
+  if (checked.type === "threw") return toEventOfThrown(deps, turn, checked.thrown);
   if (checked.type === "timeout") {
-    return failed("timeout", `the check did not finish within ${agent.answers.verifyTimeoutMs} ms`);
+    return failed(turn, "timeout", `the check did not finish within ${answers.verifyTimeoutMs} ms`);
   }
-  if (checked.type === "threw") {
-    const { message } = toError(checked.thrown);
-    if (checked.thrown instanceof RetryableError) {
-      const { delayMs } = checked.thrown;
-      const attempt = { attempt: run.model?.attempt ?? 1, at: deps.clock.now(), jitter: deps.ids.random() };
-      return failed("retryable", message, nextAttemptAt(checkRetry, { ...attempt, retryAfterMs: delayMs }));
-    }
-    // An assertion that failed says what is wrong with the answer.
-    return checked.thrown instanceof PermanentError ? failed("threw", message) : refused(toFeedback(message));
+  const verdict = readVerdict(checked.verdict);
+  if (!verdict) {
+    return failed(turn, "bad_verdict", "the check gave something else than true, false, text or { ok, feedback }");
   }
-  const { verdict } = checked;
-  if (verdict === true) return { type: "answer_verified", step };
-  if (verdict === false) return refused(toFeedback(undefined));
-  if (typeof verdict === "string") return refused(toFeedback(verdict));
-  if (typeof verdict === "object" && verdict !== null && typeof verdict.ok === "boolean") {
-    return verdict.ok ? { type: "answer_verified", step } : refused(toFeedback(verdict.feedback));
-  }
-  return failed("bad_verdict", `the check gave ${String(verdict)}, expected true, false, text or { ok, feedback }`);
+  return verdict.ok ? { type: "answer_verified", step: turn.context.step } : refused(turn, verdict.feedback);
+}
+
+function toEventOfThrown(deps: RunStepDeps, turn: TurnStep, thrown: unknown): VerifyEvent {
+  const { message } = toError(thrown);
+  if (thrown instanceof PermanentError) return failed(turn, "threw", message);
+  // An assertion that failed says what is wrong with the answer.
+  if (!(thrown instanceof RetryableError)) return refused(turn, message);
+  const attempt = turn.run.model?.attempt ?? 1;
+  const failedAt = { attempt, at: deps.clock.now(), jitter: deps.ids.random(), retryAfterMs: thrown.delayMs };
+  return failed(turn, "retryable", message, nextAttemptAt(checkRetry, failedAt));
+}
+
+function readVerdict(verdict: Verdict): { ok: boolean; feedback?: string | undefined } | undefined {
+  if (typeof verdict === "boolean") return { ok: verdict };
+  if (typeof verdict === "string") return { ok: false, feedback: verdict };
+  return typeof verdict === "object" && typeof verdict?.ok === "boolean" ? verdict : undefined;
+}
+
+function refused({ run, agent, context }: TurnStep, feedback: string | undefined): VerifyEvent {
+  const max = effectiveLimits(agent.limits, run).maxReasks ?? 0;
+  return { type: "answer_refused", step: context.step, feedback: toFeedback(feedback), max };
+}
+
+function failed({ context }: TurnStep, code: string, message: string, nextAt: number | null = null): VerifyEvent {
+  return { type: "verify_failed", step: context.step, error: { code, message }, nextAt };
 }
 
 function toFeedback(feedback: string | undefined): string {

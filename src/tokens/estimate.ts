@@ -13,18 +13,27 @@ export function estimateTokens(text: string): number {
 }
 
 function estimateRun(run: string): number {
-  if (run.length >= 24 && /^[A-Za-z\d+/=_-]+$/.test(run)) {
-    if (/[a-z]/.test(run) && /[A-Z]/.test(run) && /\d/.test(run)) return run.length / 1.7;
-    if (/[^A-Za-z]/.test(run)) return (run.match(/[A-Za-z]+|\d+|[^A-Za-z\d]/g) ?? []).reduce(addRun, 0);
-  }
+  if (run.length >= longRun && /^[A-Za-z\d+/=_-]+$/.test(run)) return estimateLongRun(run);
   const first = run.charCodeAt(0);
-  if (isLetter(first)) return Math.max(1.1, run.length / 4.5, 0.6 + 0.9 * caseChanges(run));
+  if (isLetter(first)) return estimateWord(run);
   if (first >= 48 && first <= 57) return Math.ceil(run.length / 3) + 0.2;
   if (first === 32) return run.length === 1 ? 0 : 0.5 + run.length / 60;
   if (first < 32) return 0.4 + run.length / 6;
   let tokens = 0;
   for (const char of run) tokens += estimateChar(char.codePointAt(0) ?? 0);
   return tokens;
+}
+
+const longRun = 24;
+
+/** Base64 and hashes, or names and words joined by signs. */
+function estimateLongRun(run: string): number {
+  if (/[a-z]/.test(run) && /[A-Z]/.test(run) && /\d/.test(run)) return run.length / 1.7;
+  return /[^A-Za-z]/.test(run) ? (run.match(/[A-Za-z]+|\d+|[^A-Za-z\d]/g) ?? []).reduce(addRun, 0) : estimateWord(run);
+}
+
+function estimateWord(run: string): number {
+  return Math.max(1.1, run.length / 4.5, 0.6 + 0.9 * caseChanges(run));
 }
 
 function addRun(sum: number, run: string): number {

@@ -79,7 +79,7 @@ describe("findRepetition", () => {
       const messages = turns([["read", "{}", "x".repeat(200)]]);
       return messages.map((message) =>
         message.role === "tool"
-          ? { ...message, content: `${message.content} [${ref}]`, full: { ref, chars: 900, bytes: 900 } }
+          ? { ...message, content: `${String(message.content)} [${ref}]`, full: { ref, chars: 900, bytes: 900 } }
           : message,
       );
     };

@@ -142,7 +142,12 @@ describe("calls in the text", () => {
     ["bare calls with a semicolon", `${add}; ${add}`, [...one, ...one], null],
     ["a bare list of calls", `{"tool_calls": [${add}]}`, one, null],
     ["other names of the halves", '{"tool": "add", "args": {"a": 1}}', one, null],
-    ["JSON in the protocol's form in a tag", `<tool_call>{"type":"function","id":"x","function":${add}}</tool_call>`, one, null],
+    [
+      "JSON in the protocol's form in a tag",
+      `<tool_call>{"type":"function","id":"x","function":${add}}</tool_call>`,
+      one,
+      null,
+    ],
     ["bare JSON", add, one, null],
     ["fenced JSON", `\`\`\`json\n${add}\n\`\`\``, one, null],
     ["bare JSON after thinking", `<think>hm</think>${add}`, one, null],
@@ -194,6 +199,7 @@ describe("text that stays text", () => {
     ["Python that is no call", "[add]"],
     ["an empty Python list", "```tool_code\n[]\n```"],
     ["a name between arrows and prose", ">>>add\nis it"],
+    ["a wrapper of nothing", '{"tool_calls":5}'],
     ["JSON with no name", '<tool_call>{"arguments":{"a":1}}</tool_call>'],
     ["a fence without an end", "Action: ```json\n[1]"],
     ["a fence of the wrong kind", "Action: ```json\n[1]\n```"],
@@ -302,6 +308,7 @@ test.each<[string, string]>([
   ["openings", "<tool_call>".repeat(20_000)],
   ["blocks of nonsense", "<tool_call>!</tool_call>".repeat(20_000)],
   ["markup that is never closed", "<function=add>".repeat(20_000)],
+  ["wrappers", `${'{"function":'.repeat(100_000)}{}${"}".repeat(100_000)}`],
   ["brackets", `[TOOL_CALLS]${"[".repeat(200_000)}`],
 ])("a long text of %s is read in good time", (_, text) => {
   const beganAt = performance.now();

@@ -37,7 +37,9 @@ describe("what producers may send", () => {
 
   test("text or messages without tool calls", () => {
     expect(toInputMessages("hi")).toEqual([{ role: "user", content: "hi" }]);
-    const parts = [{ role: "user" as const, content: [{ type: "image_url", image_url: { url: "data:image/png;base64,AA==" } }] }];
+    const parts = [
+      { role: "user" as const, content: [{ type: "image_url", image_url: { url: "data:image/png;base64,AA==" } }] },
+    ];
     expect(toInputMessages(inputSchema.parse(parts))).toEqual(parts);
     for (const bad of ["", [], [{ role: "tool", content: "x" }], [{ role: "user" }], 5]) {
       expect(inputSchema.safeParse(bad).success).toBe(false);

@@ -146,7 +146,7 @@ describe("verified completion", () => {
 
   test.each([
     ["says it is for good", () => Promise.reject(new PermanentError("no database")), "no database"],
-    ["gives nothing", () => undefined as never, "expected true"],
+    ["gives nothing", () => undefined as never, "something else than true"],
     ["is too slow", () => new Promise<never>(() => {}), "did not finish"],
     ["fails for the moment again and again", () => Promise.reject(new RetryableError("busy", { delayMs: 1 })), "busy"],
   ])("fails the run when the check itself %s", async (_name, verify, message) => {

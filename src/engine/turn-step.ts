@@ -1,0 +1,48 @@
+import type { RunEvent } from "../core/event.ts";
+import type { Message } from "../core/message.ts";
+import { nextAttemptAt } from "../core/retry.ts";
+import { noUsage, type Run } from "../core/run.ts";
+import type { AgentCode, ModelFailure } from "../ports.ts";
+import type { ModelCall } from "./model-call.ts";
+import type { RunStepDeps, StepContext } from "./step.ts";
+
+/** A transcript and the provider's ids of its calls. */
+export type Transcript = { messages: Message[]; usedIds: ReadonlySet<string> };
+
+/** What a step between turns works on. */
+export type TurnStep = { run: Run; agent: AgentCode; transcript: Transcript; context: StepContext };
+
+/** A failed attempt, with another one owed if the agent's policy has one left. */
+export function failed(
+  deps: RunStepDeps,
+  { run, agent, context }: TurnStep,
+  { execution, outcome }: ModelCall,
+  failure: ModelFailure,
+): Extract<RunEvent, { type: "model_failed" }> {
+  const attempt = run.model?.attempt ?? 1;
+  const at = deps.clock.now();
+  const { retryAfterMs } = failure;
+  const policy = run.model?.task === "summary" ? agent.summariser.retry : agent.modelRetry;
+  const nextAt =
+    failure.class === "transient"
+      ? nextAttemptAt(policy, { attempt, retryAfterMs, at, jitter: deps.ids.random() })
+      : null;
+  return { ...failedFor({ context }, execution, failure, nextAt), usage: outcome.usage };
+}
+
+/** An attempt that failed with `nextAt` as the time of the next one; null: there is none. */
+export function failedFor(
+  { context }: Pick<TurnStep, "context">,
+  execution: string,
+  { code, message }: Pick<ModelFailure, "code" | "message">,
+  nextAt: number | null,
+): Extract<RunEvent, { type: "model_failed" }> {
+  return {
+    type: "model_failed",
+    step: context.step,
+    execution,
+    error: { code, message },
+    usage: noUsage,
+    nextAt,
+  };
+}
