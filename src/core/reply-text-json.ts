@@ -84,7 +84,13 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The JSON object or list that a text begins with, by its brackets; empty if there is none or it is not closed. */
+/** Nesting that no call has, and that reading it would have to follow. */
+const maxDepth = 200;
+
+/**
+ * The JSON object or list that a text begins with, by its brackets; empty if there is none, it is not closed or it is
+ * nested without sense.
+ */
 export function jsonPrefix(text: string): string {
   if (!/^[[{]/.test(text)) return "";
   let depth = 0;
@@ -92,6 +98,7 @@ export function jsonPrefix(text: string): string {
     if (token === "{" || token === "[") depth += 1;
     if (token === "}" || token === "]") depth -= 1;
     if (depth === 0) return text.slice(0, index + 1);
+    if (depth > maxDepth) return "";
   }
   return "";
 }
