@@ -24,7 +24,7 @@ export function afterOpenThought(text: string): number {
 }
 
 /** Text without think blocks: what a reader of the answer wants. */
-export function withoutThinking(text: string): string {
+function withoutThinking(text: string): string {
   const said = text.replace(thought, "").replace(thoughtEnd, "");
   return (said.includes("<|") ? said.replace(channelMarks, "") : said).trim();
 }
