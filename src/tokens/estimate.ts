@@ -13,7 +13,11 @@ export function estimateTokens(text: string): number {
 }
 
 function estimateRun(run: string): number {
-  if (run.length >= longRun && /^[A-Za-z\d+/=_-]+$/.test(run)) return estimateLongRun(run);
+  return run.length >= longRun && /^[A-Za-z\d+/=_-]+$/.test(run) ? estimateLongRun(run) : estimatePiece(run);
+}
+
+/** Of characters of one kind, however many. */
+function estimatePiece(run: string): number {
   const first = run.charCodeAt(0);
   if (isLetter(first)) return estimateWord(run);
   if (first >= 48 && first <= 57) return Math.ceil(run.length / 3) + 0.2;
@@ -29,15 +33,17 @@ const longRun = 24;
 /** Base64 and hashes, or names and words joined by signs. */
 function estimateLongRun(run: string): number {
   if (/[a-z]/.test(run) && /[A-Z]/.test(run) && /\d/.test(run)) return run.length / 1.7;
-  return /[^A-Za-z]/.test(run) ? (run.match(/[A-Za-z]+|\d+|[^A-Za-z\d]/g) ?? []).reduce(addRun, 0) : estimateWord(run);
+  return /[^A-Za-z]/.test(run)
+    ? (run.match(/[A-Za-z]+|\d+|[^A-Za-z\d]/g) ?? []).reduce(addPiece, 0)
+    : estimateWord(run);
 }
 
 function estimateWord(run: string): number {
   return Math.max(1.1, run.length / 4.5, 0.6 + 0.9 * caseChanges(run));
 }
 
-function addRun(sum: number, run: string): number {
-  return sum + estimateRun(run);
+function addPiece(sum: number, run: string): number {
+  return sum + estimatePiece(run);
 }
 
 function isLetter(code: number): boolean {

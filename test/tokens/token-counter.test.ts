@@ -59,6 +59,7 @@ describe("tokenCounter", () => {
     ["emoji", "🎉".repeat(250_000)],
     ["halves of pairs", "\ud800".repeat(300_000)],
     ["signs", "=".repeat(1_000_000)],
+    ["digits", "7".repeat(1_000_000)],
   ])("takes a megabyte of %s", async (_name, text) => {
     for (const model of ["gpt-5", "other"]) {
       const counter = await tokenCounter(model);
