@@ -1,11 +1,14 @@
-import type { RetryPolicy } from "./core/agent.ts";
+import type { BreakerPolicy, FleetLimits, RetryPolicy } from "./core/agent.ts";
 import type { CallPlan } from "./core/event.ts";
 import type { Content, ToolCall } from "./core/message.ts";
 
-/** How a tool execution ended. `unknown`: it may or may not have taken effect (invariant 4). */
+/**
+ * How a tool execution ended. `unknown`: it may or may not have taken effect (invariant 4). `trouble`: the tool itself
+ * is to blame, as far as is known, not the call; it counts for its circuit breaker.
+ */
 export type ToolOutcome =
   | { type: "ok"; content: Content }
-  | { type: "failed"; code: "threw" | "timeout"; message: string }
+  | { type: "failed"; code: "threw" | "timeout"; message: string; trouble?: true | undefined }
   | { type: "retry"; message: string; delayMs?: number | undefined }
   | { type: "unknown"; code: "threw" | "timeout" | "aborted"; message: string };
 
@@ -27,12 +30,24 @@ export type ToolRequest = {
   approvedHash?: string | undefined;
 };
 
+/** What holds for a tool over the whole fleet. `breaker`: undefined is never switched off. */
+export type ToolGate = FleetLimits & {
+  breaker?: BreakerPolicy | undefined;
+  /** What the model is offered while it is off. */
+  fallback?: string | undefined;
+  timeoutMs: number;
+};
+
 /** Looks up, validates, coerces, bounds and runs tools. Never rejects for what a tool or a model did. */
 export interface ToolCaller {
   /** How a call is to be treated, before it is recorded. Content of a `settle` plan is for the model to read. */
   plan(call: ToolCall, options?: { dryRun?: boolean | undefined }): CallPlan;
   execute(request: ToolRequest): Promise<ToolOutcome>;
+  /** Its limits over the fleet; undefined if the tool is not known. */
+  gate(tool: string): ToolGate | undefined;
   retryPolicy(tool: string): RetryPolicy | undefined;
+  /** How long its results may be for the model; undefined if the tool is not known. */
+  maxResultTokens(tool: string): number | undefined;
   /** Whether the same call again is meant: it waits for something to change. */
   isPolling(tool: string): boolean;
 }

@@ -88,6 +88,10 @@ export interface RunStore {
   claimInput(session: string, inputId: string, inputHash: string, refusedBy?: string): Promise<InputClaim>;
   /** Records that the run of the claim has taken the input. */
   confirmInput(session: string, inputId: string, claim: InputClaim): Promise<void>;
+  /** Keeps the text that was cut out of a result. `ref` must be new: the first keeping of it may be read at any time. */
+  putOutput(runId: string, ref: string, text: string): Promise<void>;
+  /** Characters of a kept text in a half-open range, clamped; undefined if nothing is kept under that name. */
+  readOutput(runId: string, ref: string, from: number, to: number): Promise<string | undefined>;
   /** Results that came early and wait for the others. */
   readResults(runId: string): Promise<Record<string, ToolMessage>>;
   /** Feed entries with a sequence number above `after`, oldest first, at most `limit`. */
@@ -131,6 +135,8 @@ export interface StepQueue {
    * due and delayed by a wrong clock, and says how many it had to repair.
    */
   repair(steps: Step[]): Promise<number>;
+  /** Lets a step that is delayed be taken at once. @returns false if it is not delayed: queued, active, or not there */
+  promote(step: Step): Promise<boolean>;
   /** Takes steps back that are not owed any more. Best effort. */
   remove(steps: Step[]): Promise<void>;
 }
@@ -161,11 +167,14 @@ export type {
   AgentCode,
   AgentRegistry,
   AnswerCode,
+  ModelGate,
   Summariser,
+
   Verdict,
   VerifyContext,
 } from "./ports-agent.ts";
+export type { Called, EnterRequest, EnterResult, FleetGates, Gate, GateState } from "./ports-gates.ts";
 export type { ModelClient, ModelFailure, ModelOutcome, ModelRequest, ModelSpec } from "./ports-model.ts";
 export type { StepSpan, Telemetry } from "./ports-telemetry.ts";
 export type { TokenCounter } from "./ports-tokens.ts";
-export type { Logger, ToolCaller, ToolOutcome, ToolRequest } from "./ports-tools.ts";
+export type { Logger, ToolCaller, ToolGate, ToolOutcome, ToolRequest } from "./ports-tools.ts";

@@ -70,7 +70,7 @@ export function baseOf(call: OpenCall): CallBase {
 export function settle(
   draft: Draft,
   call: OpenCall,
-  result: Pick<ToolMessage, "content" | "outcome" | "described">,
+  result: Pick<ToolMessage, "content" | "outcome" | "described" | "full">,
 ): void {
   const { callId, toolCallId, position, tool, attempt, decision } = call;
   draft.results.push({ role: "tool", callId, toolCallId, name: tool, ...result, ...(decision ? { decision } : {}) });

@@ -1,5 +1,5 @@
 import type { Effect, Limits } from "./agent.ts";
-import type { AssistantMessage, Content, Message, ToolCall, ToolMessageOutcome } from "./message.ts";
+import type { AssistantMessage, Content, FullResult, Message, ToolCall, ToolMessageOutcome } from "./message.ts";
 import type { Hold, Question, RunError, StopReason, Usage } from "./run.ts";
 import type { WindowPlan } from "./window.ts";
 
@@ -95,6 +95,7 @@ export type RunEvent =
       startToken?: string | undefined;
       content: Content;
       outcome: ToolMessageOutcome;
+      full?: FullResult | undefined;
     }
   | {
       type: "tool_failed";
@@ -106,6 +107,8 @@ export type RunEvent =
   | { type: "tool_lost"; step: StepRef }
   | { type: "tool_unknown"; step: StepRef; startToken: string; error: RunError }
   | { type: "step_held"; step: StepRef; hold: Hold; until: number }
+  /** The turn of a step that was held has come. */
+  | { type: "step_admitted"; step: StepRef }
   /** `count`: which start or crash of this step it is, from 1. */
   | { type: "step_isolated"; step: StepRef; count: number }
   | { type: "step_crashed"; step: StepRef; count: number; error: RunError; poison: boolean; nextAt: number | null }

@@ -76,10 +76,33 @@ export const decisionSchema: z.ZodType<Decision> = z.looseObject({
   at: z.number(),
   id: z.string().optional(),
 });
-/** `ref` names the kept text; `chars` (UTF-16 code units) and `bytes` (UTF-8) are its size. */
-export type FullResult = { ref: string; chars: number; bytes: number };
+/**
+ * A result that was cut for the model.
+ * - `name`: what the model calls it by; `runId`, `ref`: where the middle that was cut out is kept;
+ * - `chars` (UTF-16 code units) and `bytes` (UTF-8): size of the whole text;
+ * - `head`, `tail`: how many characters of its beginning and of its end are in the message.
+ */
+export type FullResult = {
+  name: string;
+  runId: string;
+  ref: string;
+  chars: number;
+  bytes: number;
+  head: number;
+  tail: number;
+};
 export type ToolMessageOutcome = "ok" | "failed" | "denied" | "cancelled" | "unknown";
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
+
+const fullResultSchema = z.looseObject({
+  name: z.string(),
+  runId: z.string(),
+  ref: z.string(),
+  chars: z.number(),
+  bytes: z.number(),
+  head: z.number(),
+  tail: z.number(),
+});
 
 export const messageSchema: z.ZodType<Message> = z.discriminatedUnion("role", [
   z.looseObject({ role: z.enum(["system", "developer"]), content: contentSchema }),
@@ -103,7 +126,7 @@ export const messageSchema: z.ZodType<Message> = z.discriminatedUnion("role", [
     name: z.string(),
     content: contentSchema,
     outcome: z.enum(["ok", "failed", "denied", "cancelled", "unknown"]),
-    full: z.looseObject({ ref: z.string(), chars: z.number(), bytes: z.number() }).optional(),
+    full: fullResultSchema.optional(),
     decision: decisionSchema.optional(),
     described: z.string().optional(),
   }),

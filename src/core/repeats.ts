@@ -113,7 +113,7 @@ function comparable(result: ToolMessage): unknown {
 }
 
 /** So much of a cut result is sure to come before its note. */
-const comparedOfCut = 100;
+const comparedOfCut = 50;
 const quotedLength = 300;
 
 function quoteOf(turn: Turn): string {

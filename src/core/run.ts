@@ -70,6 +70,8 @@ export type Hold = {
   detail: string;
   /** How many times in a row it was held; the waits grow with it. */
   count: number;
+  /** The fleet-wide limit at which a place is kept for it. */
+  gate?: string | undefined;
 };
 
 /**

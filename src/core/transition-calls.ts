@@ -124,7 +124,8 @@ function ran(draft: Draft, event: EventOf<"tool_finished" | "tool_failed" | "too
   const call = owedCall(draft.run, event.step);
   if (!call || !takes(call, event.startToken)) return false;
   if (event.type === "tool_finished") {
-    settle(draft, call, { content: event.content, outcome: event.outcome });
+    const { content, outcome, full } = event;
+    settle(draft, call, { content, outcome, ...(full ? { full } : {}) });
     joinIfSettled(draft);
   } else if (event.type === "tool_failed") {
     const { error, nextAt } = event;

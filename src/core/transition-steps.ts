@@ -18,6 +18,7 @@ type Target = {
   callId: string | undefined;
   crashes: number;
   isolatedStarts: number;
+  held: boolean;
   /** False for a call that was started: it may be running, so it is nobody's to owe anew. */
   movable: boolean;
   update(fields: Partial<ModelStep>): void;
@@ -27,26 +28,33 @@ function findTarget({ run, ...draft }: Draft, step: StepRef): Target | undefined
   const model = owedModel(run, step);
   if (model) {
     const update = (fields: Partial<ModelStep>): void => void Object.assign(run, { model: { ...model, ...fields } });
-    return { ...counts(model), callId: undefined, movable: true, update };
+    return { ...counts(model), callId: undefined, held: model.hold !== undefined, movable: true, update };
   }
   const call = owedCall(run, step);
   if (!call) return undefined;
   const update = (fields: Partial<ModelStep>): void =>
     replaceCall({ run, ...draft }, { ...call, ...fields } as OpenCall);
-  return { ...counts(call), callId: call.callId, movable: call.state === "ready", update };
+  const movable = call.state === "ready";
+  return { ...counts(call), callId: call.callId, held: movable && call.hold !== undefined, movable, update };
 }
 
 function counts({ crashes = 0, isolatedStarts = 0 }: ModelStep | OpenCall): Pick<Target, "crashes" | "isolatedStarts"> {
   return { crashes, isolatedStarts };
 }
 
+type BefallingEvent = EventOf<"step_held" | "step_admitted" | "step_isolated" | "step_crashed">;
+
 /** Applies an event about a step; false if that step is not owed any more. */
-export function befallStep(draft: Draft, event: EventOf<"step_held" | "step_isolated" | "step_crashed">): boolean {
+export function befallStep(draft: Draft, event: BefallingEvent): boolean {
   const target = findTarget(draft, event.step);
   if (!target) return false;
   switch (event.type) {
     case "step_held":
       return held(draft, target, event);
+    case "step_admitted":
+      if (!target.held) return false;
+      target.update({ hold: undefined, notBefore: undefined });
+      return true;
     case "step_crashed":
       return crashed(draft, target, event);
     case "step_isolated":
@@ -61,7 +69,8 @@ function held(draft: Draft, target: Target, { hold, until }: EventOf<"step_held"
   target.update({ owedAt: draft.run.revision, notBefore: until, hold });
   // Told less and less often: what a run holds does not grow with the time it waits.
   if (Number.isInteger(Math.log2(hold.count))) {
-    log(draft, { type: "step_held", callId: target.callId, ...hold, until });
+    const { reason, detail, count } = hold;
+    log(draft, { type: "step_held", callId: target.callId, reason, detail, count, until });
   }
   return true;
 }

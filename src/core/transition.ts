@@ -70,6 +70,7 @@ function apply(draft: Draft, event: LiveEvent): boolean {
     case "denied":
       return calls.applyToCall(draft, event);
     case "step_held":
+    case "step_admitted":
     case "step_isolated":
     case "step_crashed":
       return befallStep(draft, event);

@@ -2,6 +2,7 @@ import type { Change } from "../core/change.ts";
 import { toError } from "../core/errors.ts";
 import type { RunEvent } from "../core/event.ts";
 import { isSameStep, noLongerOwed, owed, type Step } from "../core/owed.ts";
+import { type Redaction, redactEvent } from "../core/redact-event.ts";
 import type { Run } from "../core/run.ts";
 import { transition } from "../core/transition.ts";
 import type { Clock, Ids, Logger, RunStore, StepQueue } from "../ports.ts";
@@ -41,6 +42,7 @@ type Deps = {
   recent: (runId: string) => Run | undefined;
   afterCommit: AfterCommit;
   logger: Logger;
+  redaction: Redaction;
 };
 
 /**
@@ -87,7 +89,9 @@ export function createAdvance(deps: Deps): Advance {
     return { run: null, change: null };
   }
 
-  return async (runId, event, options = {}) => {
+  return async (runId, given, options = {}) => {
+    // Here, so that nothing that is committed goes around it.
+    const event = redactEvent(given, deps.redaction);
     const done = (last.get(runId) ?? Promise.resolve()).then(() => run(runId, event, options));
     const settled = done.then(
       () => {},

@@ -1,20 +1,28 @@
-import type { AnswerNext, Manifest, PlannedCall, RunEvent } from "../core/event.ts";
+import type { AnswerNext, CallPlan, Manifest, PlannedCall, RunEvent } from "../core/event.ts";
 import { effectiveLimits } from "../core/limits.ts";
+import type { ToolCall } from "../core/message.ts";
 import { findJson, outputFeedback } from "../core/output.ts";
 import { interpretReply } from "../core/reply.ts";
 import { answerTextOf } from "../core/reply-text.ts";
+import { readResultName } from "../core/result.ts";
 import type { ModelFailure, ModelOutcome } from "../ports.ts";
 import type { Window } from "./choose-window.ts";
+import type { EngineDeps } from "./deps.ts";
+import { planReadResult } from "./read-result.ts";
 import type { TurnStep } from "./turn-step.ts";
 
 type Answered = Extract<RunEvent, { type: "model_answered" }>;
-type Reply = Extract<ModelOutcome, { type: "reply" }> & { execution: string; window: Window };
+/** `tools`: names of those that were offered. */
+type Reply = Extract<ModelOutcome, { type: "reply" }> & { execution: string; window: Window; tools: string[] };
 
 /** What a reply makes of the run; a failed attempt of which nothing is kept, if no sense can be made of it. */
-export function toAnswer(turn: TurnStep, outcome: Reply): Answered | ({ type: "failed" } & ModelFailure) {
+export async function toAnswer(
+  deps: Pick<EngineDeps, "store">,
+  turn: TurnStep,
+  outcome: Reply,
+): Promise<Answered | ({ type: "failed" } & ModelFailure)> {
   const { run, agent, transcript, context } = turn;
-  const { execution, window, reply, finishReason } = outcome;
-  const tools = agent.definition.tools.map((tool) => tool.name);
+  const { execution, window, reply, finishReason, tools } = outcome;
   const answer = interpretReply({
     reply,
     finishReason,
@@ -22,7 +30,8 @@ export function toAnswer(turn: TurnStep, outcome: Reply): Answered | ({ type: "f
     offered: tools,
     usedIds: transcript.usedIds,
     seed: run.runId,
-    fits: (call) => agent.tools.plan({ callId: "", id: "", ...call }).type !== "settle",
+    fits: (call) =>
+      isReadResult(turn, call.name) || agent.tools.plan({ callId: "", id: "", ...call }).type !== "settle",
   });
   if (answer.type === "failed") return answer;
   const { messages, ...rest } = window.plan;
@@ -34,12 +43,10 @@ export function toAnswer(turn: TurnStep, outcome: Reply): Answered | ({ type: "f
     dropped: outcome.dropped,
     ...(isPlain ? {} : { window: rest }),
   };
-  const calls = answer.calls.map(
-    ({ call, problem }): PlannedCall => ({
-      call,
-      plan: problem ? { type: "settle", content: problem } : agent.tools.plan(call, { dryRun: run.dryRun }),
-    }),
-  );
+  const calls: PlannedCall[] = [];
+  for (const { call, problem } of answer.calls) {
+    calls.push({ call, plan: problem ? { type: "settle", content: problem } : await planCall(deps, turn, call) });
+  }
   const { content, refusal, extra } = answer;
   const message = { role: "assistant" as const, content, ...(refusal ? { refusal } : {}), ...(extra ? { extra } : {}) };
   return {
@@ -55,6 +62,17 @@ export function toAnswer(turn: TurnStep, outcome: Reply): Answered | ({ type: "f
     manifest,
     ...(calls.length > 0 ? {} : whatNext(turn, answerTextOf(message))),
   };
+}
+
+/** Whether a call is of the built-in tool, and not of one of the agent's by that name. */
+function isReadResult({ agent }: TurnStep, name: string): boolean {
+  return name === readResultName && !agent.definition.tools.some((tool) => tool.name === readResultName);
+}
+
+async function planCall({ store }: Pick<EngineDeps, "store">, turn: TurnStep, call: ToolCall): Promise<CallPlan> {
+  const { run, agent, transcript } = turn;
+  if (!isReadResult(turn, call.name)) return agent.tools.plan(call, { dryRun: run.dryRun });
+  return planReadResult({ store, messages: transcript.messages, tokens: agent.tokens }, call);
 }
 
 /** What follows a final answer: its form is checked at once, what the agent's own check says in a step of its own. */

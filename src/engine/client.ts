@@ -6,6 +6,7 @@ import type { FeedEntry } from "../core/event.ts";
 import { type InputMessage, toInputMessages } from "../core/message.ts";
 import { makeRejectedRun, makeRun, type StartPayload, startPayloadSchema, startPlaceSchema } from "../core/new-run.ts";
 import { owed } from "../core/owed.ts";
+import { type Redaction, redactMessage } from "../core/redact-event.ts";
 import { type Run } from "../core/run.ts";
 import type { Clock, Ids, Logger, RunFilter, RunPage, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
 import type { Advance } from "./advance.ts";
@@ -25,6 +26,7 @@ export type ClientDeps = {
   advance: Advance;
   /** Largest start payload, in bytes of its JSON; default 1 MiB. */
   payloadLimitBytes: number;
+  redaction: Redaction;
 };
 
 export type StartOptions = {
@@ -105,7 +107,8 @@ export function createClient(deps: ClientDeps): Client {
 
     accept: (runId, payload, priority) => startOrInject(runId, payload, { priority }),
 
-    async reject({ runId, agent, reason }) {
+    async reject({ runId, agent, reason: given }) {
+      const reason = deps.redaction.redactor.text(given);
       const trace = telemetry.startTrace(runId);
       const run = makeRejectedRun({ runId, agent: agent ?? "", reason, trace, at: clock.now(), token: ids.token() });
       const error = { code: "rejected", message: reason };
@@ -134,7 +137,9 @@ async function create(
   options: StartOptions = {},
 ): Promise<Run> {
   const { store, clock, ids, telemetry, logger } = deps;
-  const messages = toInputMessages(payload.input);
+  const { redactor, stored } = deps.redaction;
+  const input = toInputMessages(payload.input);
+  const messages = stored ? input.map((message) => redactMessage(message, redactor)) : input;
   const run = makeRun({
     ...payload,
     runId,

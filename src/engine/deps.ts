@@ -1,3 +1,4 @@
+import type { Redaction } from "../core/redact-event.ts";
 import type { AgentRegistry, Clock, Ids, Logger, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
 import type { Advance } from "./advance.ts";
 
@@ -12,4 +13,5 @@ export type EngineDeps = {
   telemetry: Telemetry;
   logger: Logger;
   advance: Advance;
+  redaction: Redaction;
 };

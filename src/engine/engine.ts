@@ -1,5 +1,7 @@
 import { DroverError, toError } from "../core/errors.ts";
 import type { StartPayload } from "../core/new-run.ts";
+import { createRedactor } from "../core/redact.ts";
+import type { Redaction } from "../core/redact-event.ts";
 import type {
   AgentRegistry,
   Clock,
@@ -34,6 +36,8 @@ export type EngineOptions = {
   logger: Logger;
   payloadLimitBytes: number;
   isolate?: Isolate | undefined;
+  /** Default: the usual kinds of secrets, in what is shown and not in what is stored. */
+  redaction?: Redaction | undefined;
 };
 
 /** A job of the `runs` queue as read: a run to create, or the reason why there is none. */
@@ -59,7 +63,8 @@ export type Engine = {
 /** Wires the engine over its ports. The same for Redis and for memory. */
 export function createEngine(options: EngineOptions): Engine {
   const recall = createRecall(options.store);
-  const deps = { ...options, store: recall.store };
+  const redaction = options.redaction ?? { redactor: createRedactor(), stored: false };
+  const deps = { ...options, store: recall.store, redaction };
   const afterCommit = createAfterCommit(deps);
   const advance = createAdvance({ ...deps, recent: (runId) => recall.get(runId)?.run, afterCommit });
   const client = createClient({ ...deps, advance });

@@ -1,3 +1,4 @@
+import type { Redaction } from "../core/redact-event.ts";
 import type { LiveDelta, Logger, RunStore } from "../ports.ts";
 
 /** Pieces of text closer together than this are published as one. */
@@ -13,10 +14,13 @@ export type LiveText = {
 export function createLiveText(deps: {
   store: RunStore;
   logger: Logger;
+  redaction: Redaction;
   runId: string;
   place: Omit<LiveDelta, "text">;
 }): LiveText {
   const { store, logger, runId, place } = deps;
+  // What is stored of the answer is redacted as a whole; its pieces join to the same text.
+  const filter = deps.redaction.stored ? deps.redaction.redactor.stream() : undefined;
   let waiting = "";
   let timer: NodeJS.Timeout | undefined;
   let sending: Promise<void> = Promise.resolve();
@@ -35,9 +39,12 @@ export function createLiveText(deps: {
 
   return {
     push(text) {
-      waiting += text;
+      waiting += filter ? filter.push(text) : text;
       timer ??= setTimeout(() => void send(), flushMs);
     },
-    flush: send,
+    flush() {
+      waiting += filter ? filter.end() : "";
+      return send();
+    },
   };
 }

@@ -7,6 +7,7 @@ import { toAnswer } from "./answer.ts";
 import { chooseWindow, shrink, type Window } from "./choose-window.ts";
 import { holdUnknown } from "./hold.ts";
 import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
+import { offeredTools } from "./read-result.ts";
 import { summaryBefore } from "./session.ts";
 import { afterAbort, afterReport, type RunStepDeps, type StepContext } from "./step.ts";
 import { performSummary } from "./summary-step.ts";
@@ -60,7 +61,8 @@ async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOut
   if (run.agentHash !== agent.hash) await deps.store.putDefinition(agent.hash, agent.definition);
   const began = begin(deps, turn, limits.deadlineMs);
   began.catch(() => {}); // Awaited below, unless the call itself throws first.
-  const { instructions, tools, request, output } = agent.definition;
+  const { instructions, request, output } = agent.definition;
+  const tools = offeredTools(agent, transcript.messages);
   const asked = { instructions, messages: chosen.messages, tools, request, output };
   const options = { model: agent.model, asked, live: true, deadlineMs: limits.deadlineMs };
   const call = await callModel(deps, run, context, options);
@@ -105,7 +107,8 @@ async function toEvent(deps: RunStepDeps, turn: TurnStep, call: ModelCall, windo
     }
     return failed(deps, turn, call, failure);
   }
-  const answer = toAnswer(turn, { ...outcome, execution, window });
+  const tools = call.asked.tools.map(({ name }) => name);
+  const answer = await toAnswer(deps, turn, { ...outcome, execution, window, tools });
   return answer.type === "failed" ? failed(deps, turn, call, answer) : answer;
 }
 

@@ -7,6 +7,7 @@ import { DroverError, unknownRun } from "../core/errors.ts";
 import type { RunFeedEvent } from "../core/feed.ts";
 import type { InputMessage, Message } from "../core/message.ts";
 import { findJson } from "../core/output.ts";
+import type { Redaction } from "../core/redact-event.ts";
 import { answerTextOf } from "../core/reply-text.ts";
 import { isEnded, type Run, type RunError, type RunStatus, type StopReason, type Usage } from "../core/run.ts";
 import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
@@ -22,7 +23,10 @@ export type RunResult<Output = string> = {
   runId: string;
   status: "completed" | "failed" | "cancelled" | "rejected";
   stopReason?: StopReason | undefined;
-  /** The final answer: its text, or its value where the agent's `output` is known; undefined unless completed. */
+  /**
+   * The final answer, secrets redacted: its text, or its value where the agent's `output` is known; undefined unless
+   * completed.
+   */
   output?: Output | undefined;
   error?: RunError | undefined;
   turns: number;
@@ -54,7 +58,7 @@ export type RunHandle<Output = string> = {
   /** The numbered feed, from any point, during and after the run: what was committed, and text as it arrives. */
   events(options?: FollowOptions): AsyncGenerator<RunFeedEvent>;
   /**
-   * What was said and done so far, append-only: in a session the run's own part, or with `session` all there was up to
+   * What was said and done so far, append-only, as it is stored: in a session the run's own part, or with `session` all there was up to
    * the run's end.
    */
   transcript(options?: { session?: boolean | undefined }): Promise<Message[]>;
@@ -75,7 +79,7 @@ export type RunHandle<Output = string> = {
   retry(options?: { limits?: Limits; by?: string }): Promise<void>;
 };
 
-export type HandleDeps = { client: Client; store: RunStore; signals: Signals };
+export type HandleDeps = { client: Client; store: RunStore; signals: Signals; redaction: Redaction };
 
 /** @param read makes the output of a structured answer; without it the output is text. */
 export function createRunHandle<Output = string>(
@@ -84,6 +88,7 @@ export function createRunHandle<Output = string>(
   read?: (value: unknown) => Output,
 ): RunHandle<Output> {
   const { client, store } = deps;
+  const { redactor } = deps.redaction;
 
   const decide = (event: Decided): Promise<void> => decideOn(deps, runId, event);
 
@@ -93,10 +98,10 @@ export function createRunHandle<Output = string>(
       const loaded = await store.loadWithLastMessage(runId);
       if (!loaded) throw unknownRun(runId);
       const { run } = loaded;
-      const view = toView(run, loaded.last);
+      const view = toView(run, loaded.last, redactor);
       return waitsForSession(run) ? { ...view, ...(await placeInLine(store, run)) } : view;
     },
-    result: async (options = {}) => toResult(store, await waitForEnd(deps, runId, options), read),
+    result: async (options = {}) => toResult(deps, await waitForEnd(deps, runId, options), read),
     events: (options) => follow(deps, runId, options),
     transcript: async ({ session = false } = {}) => {
       const run = await client.load(runId);
@@ -106,7 +111,7 @@ export function createRunHandle<Output = string>(
       (await client.command(runId, { type: "cancel_requested", by, reason })).applied,
     audit: async () => {
       await client.load(runId);
-      return auditOf(await readWholeFeed(store, runId));
+      return redactor.value(auditOf(await readWholeFeed(store, runId)));
     },
     approve: (callId, { by = "unknown", ...bound } = {}) => decide({ type: "approved", callId, by, ...bound }),
     deny: (callId, { by = "unknown", reason = "no reason given", decisionId } = {}) =>
@@ -205,17 +210,22 @@ async function atMost(ms: number, rung: Promise<void>, signal?: AbortSignal): Pr
 }
 
 async function toResult<Output>(
-  store: RunStore,
+  { store, redaction: { redactor } }: HandleDeps,
   run: Run,
   read: ((value: unknown) => Output) | undefined,
 ): Promise<RunResult<Output>> {
   const { runId, stopReason, error, turns, usage } = run;
   const status = run.status as RunResult["status"];
   const last = (await store.loadWithLastMessage(runId))?.last;
-  const output = status === "completed" ? outputOf(run, last, read) : undefined;
-  const result = { runId, status, stopReason, output, error, turns, usage };
+  const output = status === "completed" ? redactor.value(outputOf(run, last, read)) : undefined;
+  const result = { runId, status, stopReason, output, error: redactor.value(error), turns, usage };
   if (!run.dryRun) return result;
-  return { ...result, dryRun: true, described: describedCalls(await readParts(store, run, ownParts(run))) };
+  const described = describedCalls(await readParts(store, run, ownParts(run)));
+  return {
+    ...result,
+    dryRun: true,
+    described: described.map((call) => ({ ...redactor.value(call), arguments: redactor.json(call.arguments) })),
+  };
 }
 
 async function readParts(store: RunStore, run: Run, parts: [number, number][]): Promise<Message[]> {

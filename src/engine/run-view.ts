@@ -1,5 +1,6 @@
 import type { Effect } from "../core/agent.ts";
 import type { Decision, Message } from "../core/message.ts";
+import type { Redactor } from "../core/redact.ts";
 import type { OpenCall, Run, RunError, RunStatus, StopReason, Usage } from "../core/run.ts";
 import { waitsForSession } from "../core/session.ts";
 
@@ -48,14 +49,16 @@ export type RunView = {
   traceId: string;
 };
 
-/** A run as people see it. `last`: its transcript's last message, for the arguments of its open calls. */
-export function toView(run: Run, last: Message | undefined): RunView {
+/**
+ * A run as people see it, secrets redacted. `last`: its transcript's last message, for the arguments of its open calls.
+ */
+export function toView(run: Run, last: Message | undefined, redactor: Redactor): RunView {
   const { runId, agent, session, status, stopReason, error, turns, usage, createdAt, updatedAt, endedAt } = run;
   const calls = last?.role === "assistant" ? (last.toolCalls ?? []) : [];
   const openCalls = run.calls.flatMap((call): OpenCallView[] => {
     if (call.state === "settled") return [];
     const { callId, tool, state, attempt, effect, decision } = call;
-    const args = calls.find((other) => other.callId === callId)?.arguments ?? "";
+    const args = redactor.json(calls.find((other) => other.callId === callId)?.arguments ?? "");
     const base = { callId, tool, state, attempt, effect, arguments: args };
     return [{ ...base, ...questionOf(call), ...(decision ? { decision } : {}), notBefore: dueOf(call) }];
   });
@@ -67,12 +70,12 @@ export function toView(run: Run, last: Message | undefined): RunView {
     agent,
     status,
     stopReason,
-    error,
+    error: redactor.value(error),
     session,
-    waitingFor,
+    waitingFor: redactor.value(waitingFor),
     ...(run.dryRun ? { dryRun: true } : {}),
     turns,
-    openCalls,
+    openCalls: redactor.value(openCalls),
     usage,
     createdAt,
     updatedAt,

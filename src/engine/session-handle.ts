@@ -1,6 +1,8 @@
 import { DroverError } from "../core/errors.ts";
 import type { InputMessage, Message } from "../core/message.ts";
 import { runIdSchema } from "../core/new-run.ts";
+import type { Redaction } from "../core/redact-event.ts";
+import type { Run } from "../core/run.ts";
 import { sessionTranscript } from "../core/session.ts";
 import type { RunStore } from "../ports.ts";
 import type { Client, StartOptions } from "./client.ts";
@@ -22,12 +24,12 @@ export type SessionHandle = {
   ): Promise<RunHandle>;
 };
 
-type Deps = { store: RunStore; client: Client; handle: (runId: string) => RunHandle };
+type Deps = { store: RunStore; client: Client; redaction: Redaction; handle: (runId: string) => RunHandle };
 
 const mostListed = 1_000;
 
 /** @throws DroverError "invalid" for an id that no session can have. */
-export function createSessionHandle({ store, client, handle }: Deps, id: string): SessionHandle {
+export function createSessionHandle({ store, client, redaction, handle }: Deps, id: string): SessionHandle {
   const problem = runIdSchema.safeParse(id).error?.issues[0];
   if (problem) throw new DroverError("invalid", `session: ${problem.message}.`);
   return {
@@ -38,7 +40,8 @@ export function createSessionHandle({ store, client, handle }: Deps, id: string)
       const runs = loaded.filter((run) => run !== null);
       const active = runs.find(({ place }) => place?.state === "active");
       const queued = runs.filter(({ place }) => place?.state === "joined" || place?.state === "queued");
-      return { active: active && toView(active, undefined), queued: queued.map((run) => toView(run, undefined)) };
+      const view = (run: Run): RunView => toView(run, undefined, redaction.redactor);
+      return { active: active && view(active), queued: queued.map(view) };
     },
     async transcript() {
       const { messageCount } = await store.readSession(id, 1);

@@ -1,9 +1,10 @@
 import type { RunEvent } from "../core/event.ts";
-import type { Message, ToolCall } from "../core/message.ts";
+import type { Content, FullResult, Message, ToolCall } from "../core/message.ts";
 import { nextAttemptAt } from "../core/retry.ts";
 import type { OpenCall, Run } from "../core/run.ts";
 import type { AgentCode, StepOutcome, ToolOutcome } from "../ports.ts";
 import { holdUnknown } from "./hold.ts";
+import { keepResult } from "./keep-result.ts";
 import {
   abortAtDeadline,
   afterAbort,
@@ -86,7 +87,8 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   // Only a started one that says that nothing happened is owed anew, so that nobody needs to wonder.
   if (aborted && (outcome.type === "unknown" || (outcome.type === "retry" && !execution.startToken)))
     return afterAbort(deps, run, context);
-  const event = toEvent(deps, agent, execution, outcome);
+  const kept = outcome.type === "ok" ? await keepResult(deps, agent, execution, outcome.content) : undefined;
+  const event = toEvent(deps, agent, execution, kept ? { type: "ok", ...kept } : outcome);
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
   if (result.change) {
     deps.telemetry.recordStep({
@@ -98,7 +100,7 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
       call,
       effect: open.effect,
       description: agent.definition.tools.find((tool) => tool.name === open.tool)?.description,
-      ...(outcome.type === "ok" ? { result: outcome.content } : { errorType: errorTypeOf(outcome) }),
+      ...(outcome.type === "ok" ? { result: kept?.content } : { errorType: errorTypeOf(outcome) }),
       ...spanTimes(context, { calledAt, answeredAt, endedAt: deps.clock.now() }),
     });
   }
@@ -140,12 +142,19 @@ async function execute(deps: RunStepDeps, agent: AgentCode, execution: Execution
   }
 }
 
-function toEvent(deps: RunStepDeps, agent: AgentCode, execution: Execution, outcome: ToolOutcome): RunEvent {
+/** A tool's outcome, its result cut for the model if need be. */
+type Kept = Exclude<ToolOutcome, { type: "ok" }> | { type: "ok"; content: Content; full?: FullResult };
+
+function fullOf({ full }: Extract<Kept, { type: "ok" }>): { full?: FullResult } {
+  return full ? { full } : {};
+}
+
+function toEvent(deps: RunStepDeps, agent: AgentCode, execution: Execution, outcome: Kept): RunEvent {
   const { open, context, startToken } = execution;
   const place = { step: context.step, ...(startToken ? { startToken } : {}) };
   switch (outcome.type) {
     case "ok":
-      return { type: "tool_finished", ...place, content: outcome.content, outcome: "ok" };
+      return { type: "tool_finished", ...place, content: outcome.content, outcome: "ok", ...fullOf(outcome) };
     case "failed":
       return { type: "tool_finished", ...place, content: outcome.message, outcome: "failed" };
     case "unknown": {

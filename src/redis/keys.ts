@@ -8,6 +8,8 @@ export type RunKeys = {
   messages: string;
   /** Hash: results that came before the others of their turn, by call id. */
   results: string;
+  /** Hash: what was cut out of results for the model, in pieces; see `createOutputs`. */
+  outputs: string;
   /** Stream: what was committed, a row per commit; ids are `<seq of its last entry>-0`. */
   feed: string;
   /** Stream: text as it arrives; dropped some minutes after the end. */
@@ -28,6 +30,17 @@ export type SessionKeys = {
   inputs: string;
 };
 
+/** Keys of one limit that holds over the whole fleet; see `gate-scripts.ts`. All expire by themselves. */
+export type GateKeys = {
+  /** Hash, and sorted sets of places in time, of places inside and of the line; in the scripts' order. */
+  all: string[];
+  leases: string;
+  /** String: the breaker's state. */
+  breaker: string;
+  /** String: until when the provider asked to be left alone, epoch ms. */
+  pause: string;
+};
+
 /** Every name Drover's records have in Redis. All share the hash slot of the prefix. */
 export type Keys = {
   prefix: string;
@@ -45,6 +58,7 @@ export type Keys = {
   listByAgent(agent: string): string;
   listBySession(session: string): string;
   definition(hash: string): string;
+  gate(key: string): GateKeys;
   /** Held by the process that does what the name says; expires by itself. */
   lease(name: string): string;
   /** Pub/sub channel: a run was changed from outside its steps. */
@@ -63,6 +77,7 @@ export function createKeys(prefix: string = defaultPrefix): Keys {
       head: base,
       messages: `${base}:messages`,
       results: `${base}:results`,
+      outputs: `${base}:outputs`,
       feed: `${base}:feed`,
       live: `${base}:live`,
       channel: `${base}:channel`,
@@ -84,6 +99,16 @@ export function createKeys(prefix: string = defaultPrefix): Keys {
     listByAgent: (agent) => `${ours}:list:agent:${agent}`,
     listBySession: (session) => `${ours}:list:session:${session}`,
     definition: (hash) => `${ours}:definition:${hash}`,
+    gate(key) {
+      const base = `${ours}:gate:${key}`;
+      const leases = `${base}:leases`;
+      return {
+        all: [base, `${base}:tickets`, leases, `${base}:line`],
+        leases,
+        breaker: `${base}:breaker`,
+        pause: `${base}:pause`,
+      };
+    },
     lease: (name) => `${ours}:lease:${name}`,
     control: `${ours}:control`,
   };

@@ -6,6 +6,7 @@ import { createDampedWarning, type RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { listRuns } from "./list-runs.ts";
 import { createTranscriptLoader } from "./load-transcript.ts";
+import { createOutputs } from "./outputs.ts";
 import { maxPage, readHead, readHeadWithEntries, runScript, toFields } from "./read.ts";
 import { damaged, decodeHead } from "./run-codec.ts";
 import { createReaders } from "./run-readers.ts";
@@ -65,6 +66,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     commit: (change) => tryCommit({ ...change, fresh: false }),
 
     ...readers,
+    ...createOutputs(connection, keys),
     ...createSessionStore(connection, keys),
     list: (filter) => listRuns(listContext, filter),
 

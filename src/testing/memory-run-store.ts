@@ -80,9 +80,12 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
   };
 }
 
-/** What belongs to no run. */
-function createShared(clock: Clock | undefined): Pick<RunStore, "tryLease" | "putDefinition" | "getDefinition"> {
+/** What is read and written by a name alone. */
+function createShared(
+  clock: Clock | undefined,
+): Pick<RunStore, "tryLease" | "putDefinition" | "getDefinition" | "putOutput" | "readOutput"> {
   const leases = new Map<string, number>();
+  const outputs = new Map<string, string>();
   const definitions = new Map<string, AgentDefinition>();
   return {
     async tryLease(name, ms) {
@@ -95,6 +98,11 @@ function createShared(clock: Clock | undefined): Pick<RunStore, "tryLease" | "pu
       if (!definitions.has(hash)) definitions.set(hash, copy(definition));
     },
     getDefinition: async (hash) => copy(definitions.get(hash) ?? null),
+    async putOutput(runId, ref, text) {
+      outputs.set(`${runId} ${ref}`, text);
+    },
+    readOutput: async (runId, ref, from, to) =>
+      outputs.get(`${runId} ${ref}`)?.slice(Math.max(0, from), Math.max(0, to)),
   };
 }
 

@@ -5,8 +5,8 @@ import { boundAttachments, liftAttachments, textSizeOf } from "./attachments.ts"
 import { isObject } from "./json-schema.ts";
 import { cleanText, reasonOf } from "./messages.ts";
 
-/** No result is longer than this, in bytes of UTF-8. */
-export const maxResultBytes: number = 1024 * 1024;
+/** No more of a result than this is kept, in bytes of UTF-8; much less of it is shown to the model. */
+export const maxResultBytes: number = 16 * 1024 * 1024;
 
 /**
  * - text: as it is; content parts: as they are; any other value: its JSON;

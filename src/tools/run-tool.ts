@@ -104,13 +104,15 @@ function toOutcome(tool: Tool, ended: Ended, cause: AbortCause | undefined): Too
   if (cause === "timeout") return timedOut(tool);
   if (cause === "aborted") return aborted(tool);
   const reason = ended.type === "threw" ? reasonOf(ended.thrown) : "it ended without a result";
-  if (isRepeatable(tool)) return { type: "failed", code: "threw", message: threwMessage(tool.name, reason) };
+  if (isRepeatable(tool)) {
+    return { type: "failed", code: "threw", message: threwMessage(tool.name, reason), trouble: true };
+  }
   return { type: "unknown", code: "threw", message: `it failed after it had started: ${reason}` };
 }
 
 function timedOut(tool: Tool): ToolOutcome {
   if (isRepeatable(tool)) {
-    return { type: "failed", code: "timeout", message: timeoutMessage(tool.name, tool.timeoutMs) };
+    return { type: "failed", code: "timeout", message: timeoutMessage(tool.name, tool.timeoutMs), trouble: true };
   }
   return { type: "unknown", code: "timeout", message: `no answer within ${toSeconds(tool.timeoutMs)}` };
 }

@@ -2,7 +2,7 @@ import { DroverError } from "../core/errors.ts";
 import type { CallPlan } from "../core/event.ts";
 import { isForbidden, type Ruling, rulingText } from "../core/policy.ts";
 import type { Question } from "../core/run.ts";
-import type { ToolCaller, ToolRequest } from "../ports.ts";
+import type { ToolCaller, ToolGate, ToolRequest } from "../ports.ts";
 import { coerce } from "./coerce.ts";
 import type { Tool } from "./define-tool.ts";
 import { type Arguments, describeCall, describeDryRun, hashArguments } from "./describe-call.ts";
@@ -55,9 +55,17 @@ export function createToolCaller(tools: readonly Tool[], ruleOn: (tool: string) 
       }
       return runTool(asPlanned(entry.tool, request), prepared.args, request);
     },
+    gate: (name) => toGate(byName.get(name)),
     retryPolicy: (name) => byName.get(name)?.tool.retry,
+    maxResultTokens: (name) => byName.get(name)?.tool.maxResultTokens,
     isPolling: (name) => byName.get(name)?.tool.polling ?? false,
   };
+}
+
+function toGate(entry: Entry | undefined): ToolGate | undefined {
+  if (!entry) return undefined;
+  const { rate, concurrency, breaker, fallback, timeoutMs } = entry.tool;
+  return { rate, concurrency, breaker, fallback, timeoutMs };
 }
 
 function toEntry(tool: Tool, ruling: Ruling): Entry {

@@ -79,7 +79,11 @@ describe("findRepetition", () => {
       const messages = turns([["read", "{}", "x".repeat(200)]]);
       return messages.map((message) =>
         message.role === "tool"
-          ? { ...message, content: `${String(message.content)} [${ref}]`, full: { ref, chars: 900, bytes: 900 } }
+          ? {
+              ...message,
+              content: `${String(message.content)} [${ref}]`,
+              full: { name: ref, runId: "r", ref, chars: 900, bytes: 900, head: 200, tail: 0 },
+            }
           : message,
       );
     };

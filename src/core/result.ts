@@ -1,0 +1,112 @@
+// Cuts a tool's result for the model and says how to read the rest (features H14). What is cut out is kept beside the
+// transcript, so that nothing is stored twice: the whole result is the beginning and the end in the message, and the
+// middle that was kept.
+
+import type { Content, ContentPart, FullResult } from "./message.ts";
+
+/** Name of the tool that reads more of a result; offered once a result was cut. */
+export const readResultName = "read_result";
+
+/** Counts tokens exactly or about; see `TokenCounter`. */
+export type Counting = { count(text: string): number; cut(text: string, tokens: number): string };
+
+/** `name`: what the model calls the result by. `ref`: what its kept middle is stored under. */
+export type ResultNames = { name: string; runId: string; ref: string };
+
+export type CutResult = { content: Content; full: FullResult; middle: string };
+
+/** No token has more bytes than this but in runs of one character; a text of more bytes than that is too long uncounted. */
+const bytesPerToken = 16;
+/** What the note on what is left out may take. */
+const noteTokens = 80;
+/** The share of the room that the beginning gets; the end of an output often says how it went. */
+const headShare = 0.75;
+
+/** The text of a result: of its parts, all of theirs. */
+export function resultTextOf(content: Content): string {
+  if (typeof content === "string") return content;
+  return content.flatMap((part) => (isText(part) ? [part.text] : [])).join("\n");
+}
+
+function isText(part: ContentPart): part is ContentPart & { text: string } {
+  return part.type === "text" && typeof part.text === "string";
+}
+
+/** Whether a text of so many bytes may have more tokens than that: none has more than bytes. */
+export function mayExceed(bytes: number, maxTokens: number): boolean {
+  return bytes > maxTokens;
+}
+
+/**
+ * The result as the model gets it, within `maxTokens`, and what was left out; null if it fits as it is. Images and files
+ * stay as they are, after the text.
+ *
+ * @param bytes size of the text in UTF-8.
+ */
+export function cutResult(
+  content: Content,
+  { maxTokens, bytes, names, counter }: { maxTokens: number; bytes: number; names: ResultNames; counter: Counting },
+): CutResult | null {
+  const text = resultTextOf(content);
+  if (!mayExceed(bytes, maxTokens)) return null;
+  if (bytes <= maxTokens * bytesPerToken && counter.count(text) <= maxTokens) return null;
+  const room = Math.max(maxTokens - noteTokens, 2);
+  const head = counter.cut(text.slice(0, room * bytesPerToken), Math.ceil(room * headShare));
+  const tail = endOf(text.slice(head.length), Math.floor(room * (1 - headShare)), counter);
+  const to = text.length - tail.length;
+  const { name, runId, ref } = names;
+  const full: FullResult = { name, runId, ref, chars: text.length, bytes, head: head.length, tail: tail.length };
+  const shown = `${head}\n${noteOf(full, head.length, to)}\n${tail}`;
+  const others = typeof content === "string" ? [] : content.filter((part) => !isText(part));
+  return {
+    content: others.length === 0 ? shown : [{ type: "text", text: shown }, ...others],
+    full,
+    middle: text.slice(head.length, to),
+  };
+}
+
+function noteOf({ name, chars }: FullResult, from: number, to: number): string {
+  const call = JSON.stringify({ result: name, from });
+  return `[cut: characters ${from} to ${to} of ${chars} are left out here. To read on call ${readResultName} with ${call}]`;
+}
+
+/** The longest end, about, of at most so many tokens; never begins inside a character. */
+function endOf(text: string, tokens: number, { count }: Counting): string {
+  let length = Math.min(text.length, tokens * bytesPerToken);
+  while (length > 0 && count(text.slice(-length)) > tokens) length = Math.floor(length * 0.8);
+  const end = length === 0 ? "" : text.slice(-length);
+  return /^[\uDC00-\uDFFF]/.test(end) ? end.slice(1) : end;
+}
+
+/** A piece of a result: characters from `from` up to `to` of all `chars`. */
+export type ResultRange = { text: string; from: number; to: number; chars: number };
+
+/**
+ * A piece of a whole result, put together from the message that shows its beginning and end and from the middle.
+ *
+ * @param readMiddle characters of the kept middle, half open; may give less than asked for.
+ */
+export async function readRange(
+  content: Content,
+  { head, tail, chars }: FullResult,
+  range: { from: number; length: number },
+  readMiddle: (from: number, to: number) => Promise<string>,
+): Promise<ResultRange> {
+  const from = Math.min(Math.max(0, Math.trunc(range.from)), chars);
+  const to = Math.min(chars, from + Math.max(0, Math.trunc(range.length)));
+  const shown = resultTextOf(content);
+  const endAt = chars - tail;
+  const first = shown.slice(from, Math.min(to, head));
+  const middle =
+    to > head && from < endAt ? await readMiddle(Math.max(from, head) - head, Math.min(to, endAt) - head) : "";
+  const last = to > endAt ? shown.slice(shown.length - tail).slice(Math.max(from, endAt) - endAt, to - endAt) : "";
+  const text = first + middle + last;
+  return { text, from, to: from + text.length, chars };
+}
+
+/** What the model reads of a piece. */
+export function rangeText({ text, from, to, chars }: ResultRange): string {
+  if (text === "") return `[there is nothing from character ${from} on: the result has ${chars}]`;
+  const next = to < chars ? `; to read on use "from": ${to}` : "; this is its end";
+  return `[characters ${from} to ${to} of ${chars}${next}]\n${text}`;
+}

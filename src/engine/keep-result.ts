@@ -1,0 +1,34 @@
+import type { Content, FullResult } from "../core/message.ts";
+import { cutResult, mayExceed, resultTextOf } from "../core/result.ts";
+import type { OpenCall, Run } from "../core/run.ts";
+import type { AgentCode } from "../ports.ts";
+import type { EngineDeps } from "./deps.ts";
+
+/** What a model that knows of no limit gets at most. */
+const defaultMaxTokens = 2_000;
+
+/**
+ * Cuts a result that is too long for the model, and keeps what is left out. Kept before the commit and under a name of this
+ * execution: a commit that is refused leaves text that nothing points at, and never touches the winner's.
+ */
+export async function keepResult(
+  { store, ids }: Pick<EngineDeps, "store" | "ids">,
+  agent: AgentCode,
+  { run, open }: { run: Run; open: OpenCall },
+  content: Content,
+): Promise<{ content: Content; full?: FullResult }> {
+  const maxTokens = agent.tools.maxResultTokens(open.tool) ?? defaultMaxTokens;
+  const bytes = Buffer.byteLength(resultTextOf(content));
+  if (!mayExceed(bytes, maxTokens)) return { content };
+  const { runId } = run;
+  const names = { name: resultName(run, open.callId), runId, ref: `${open.callId}.${ids.token()}` };
+  const cut = cutResult(content, { maxTokens, bytes, names, counter: await agent.tokens() });
+  if (!cut) return { content };
+  await store.putOutput(runId, names.ref, cut.middle);
+  return { content: cut.content, full: cut.full };
+}
+
+/** What the model calls a result by: its call, and in a session, where calls of several runs have the same names, the run. */
+function resultName({ runId, session }: Run, callId: string): string {
+  return session === undefined ? callId : `${runId}/${callId}`;
+}

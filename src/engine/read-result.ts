@@ -1,0 +1,82 @@
+// The built-in tool by which a model reads on in a result that was cut. It needs nothing but what is kept, so its calls are
+// settled with the answer that makes them, and cost no step of their own.
+
+import { z } from "zod";
+import type { ToolSpec } from "../core/agent.ts";
+import type { CallPlan } from "../core/event.ts";
+import type { FullResult, Message, ToolCall, ToolMessage } from "../core/message.ts";
+import { rangeText, readRange, readResultName } from "../core/result.ts";
+import type { AgentCode, RunStore, TokenCounter } from "../ports.ts";
+
+type CutMessage = ToolMessage & { full: FullResult };
+
+const spec: ToolSpec = {
+  name: readResultName,
+  description:
+    "Reads on in a result of an earlier call that was cut for its length. Gives so many characters from a position on, as " +
+    'much as fits. Example: {"result":"call-3-1","from":12000}',
+  parameters: {
+    type: "object",
+    properties: {
+      result: { type: "string", description: "Name of the result, as its cut says it, e.g. call-3-1" },
+      from: { type: "integer", minimum: 0, description: "First character to read, from 0; default 0" },
+      length: { type: "integer", minimum: 1, description: "How many characters, e.g. 4000; default: as many as fit" },
+    },
+    required: ["result"],
+    additionalProperties: false,
+  },
+};
+
+const argumentsSchema = z.object({
+  result: z.string(),
+  from: z.coerce.number().int().min(0).default(0),
+  length: z.coerce.number().int().min(1).default(Number.MAX_SAFE_INTEGER),
+});
+
+/** What a model gets at a time, in tokens. */
+const maxTokens = 2_000;
+/** Read at most at a time: more characters than so many tokens have, but in runs of one character. */
+const maxChars = maxTokens * 16;
+
+/** The agent's tools, and with a result cut in the transcript the one that reads on. */
+export function offeredTools({ definition }: AgentCode, messages: readonly Message[]): ToolSpec[] {
+  const { tools } = definition;
+  const isTaken = tools.some(({ name }) => name === readResultName);
+  return isTaken || !messages.some(isCut) ? tools : [...tools, spec];
+}
+
+function isCut(message: Message): message is CutMessage {
+  return message.role === "tool" && message.full !== undefined;
+}
+
+type Given = { store: RunStore; messages: readonly Message[]; tokens: () => Promise<TokenCounter> };
+
+/** What becomes of a call of `read_result`: text for the model, whatever it asked for. */
+export async function planReadResult({ store, messages, tokens }: Given, call: ToolCall): Promise<CallPlan> {
+  const parsed = argumentsSchema.safeParse(JSON.parse(call.arguments));
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".") || "arguments"}: ${message}`);
+    return refused(`its arguments do not fit: ${problems.join("; ")}.`);
+  }
+  const { result, from, length } = parsed.data;
+  const cut = messages.filter(isCut);
+  const found = cut.findLast(({ full }) => full.name === result);
+  if (!found) {
+    const names = cut.slice(-listed).map(({ full }) => full.name);
+    return refused(
+      `no result that was cut is named ${JSON.stringify(result.slice(0, 100))}. There are: ${names.join(", ")}.`,
+    );
+  }
+  const { full, content } = found;
+  const readMiddle = async (start: number, end: number): Promise<string> =>
+    (await store.readOutput(full.runId, full.ref, start, end)) ?? "";
+  const range = await readRange(content, full, { from, length: Math.min(length, maxChars) }, readMiddle);
+  const text = (await tokens()).cut(range.text, maxTokens);
+  return { type: "settle", content: rangeText({ ...range, text, to: range.from + text.length }), outcome: "ok" };
+}
+
+const listed = 20;
+
+function refused(why: string): CallPlan {
+  return { type: "settle", content: `${readResultName} gave nothing: ${why}` };
+}
