@@ -280,8 +280,9 @@ test("of damaged bytes the same is read however they are split", { timeout: fuzz
       if (at < bytes.length) bytes[at] = 0xff;
       const once = feed(bytes, [Math.max(bytes.length, 1)]);
       expect(feed(bytes, split)).toEqual(once);
-      for (const { name } of once.result.reply.toolCalls)
-        expect(name === "" || sent.includes(name.slice(0, 1))).toBe(true);
+      const received = new TextDecoder().decode(bytes);
+      const letters = once.result.reply.toolCalls.flatMap(({ name }) => name.match(/\w+/g) ?? []).join("");
+      for (const letter of letters) expect(received).toContain(letter);
     }),
     { numRuns: fuzzRuns },
   );
