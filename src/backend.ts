@@ -1,5 +1,6 @@
 import type { Redis, RedisOptions } from "ioredis";
 import { createStepQueue } from "./bullmq/step-queue.ts";
+import type { Redaction } from "./core/redact-event.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 import type { SweepDeps } from "./engine/sweep.ts";
 import { createIds } from "./ids.ts";
@@ -22,6 +23,7 @@ export type BackendOptions = {
   telemetry: Telemetry;
   logger: Logger;
   payloadLimitBytes: number;
+  redaction: Redaction;
 };
 
 /** An engine over Redis and BullMQ, with the parts that must be closed. */

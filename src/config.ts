@@ -3,6 +3,7 @@ import { z } from "zod";
 import { type LogLevel, logLevels } from "./core/defaults.ts";
 import { DroverError, toError } from "./core/errors.ts";
 import { type Policy, parsePolicy } from "./core/policy.ts";
+import { parsePatterns, type RedactPattern } from "./redaction/patterns.ts";
 
 // The one place that reads the environment. Everything else is given what it needs.
 
@@ -20,6 +21,10 @@ export type Config = {
   stopGraceMs: number;
   /** What operators decide about tools; undefined: nothing. */
   policy: Policy | undefined;
+  /** What is a secret too, beside the kinds that Drover knows; undefined: nothing. */
+  redactPatterns: RedactPattern[] | undefined;
+  /** Whether what is kept of a run is redacted too. */
+  redactStored: boolean;
   /** The standard `OTEL_*` variables, as they are. */
   otel: Record<string, string>;
 };
@@ -151,6 +156,27 @@ const specs: SettingSpec[] = [
     schema: z.string().transform(readPolicy),
     tellsMore: true,
   },
+  {
+    key: "redactPatterns",
+    name: "DROVER_REDACT_PATTERNS",
+    description:
+      'What is a secret too and must not be shown: a list in JSON, as `[{"name":"customer","pattern":"CUST-[0-9]+"}]`.',
+    defaultValue: undefined,
+    expected: "a list of names and patterns in JSON",
+    // A pattern may hold a secret itself.
+    secret: true,
+    schema: z.string().transform(readPatterns),
+    tellsMore: true,
+  },
+  {
+    key: "redactStored",
+    name: "DROVER_REDACT_STORED",
+    description: "`true`: input, answers and results are redacted before they are stored, too.",
+    defaultValue: "false",
+    expected: "true or false",
+    secret: false,
+    schema: z.enum(["true", "false"]).transform((value) => value === "true"),
+  },
 ];
 
 /** A policy from JSON text, or from the file that a path names. */
@@ -169,6 +195,20 @@ function readPolicy(value: string, context: z.core.$RefinementCtx): Policy {
   }
   const parsed = parsePolicy(json);
   return parsed.ok ? parsed.policy : refuse(...parsed.problems.map((problem) => where + problem));
+}
+
+/** Patterns from JSON text. */
+function readPatterns(value: string, context: z.core.$RefinementCtx): RedactPattern[] {
+  const refuse = (message: string): void => void context.issues.push({ code: "custom", message, input: value });
+  try {
+    const json = JSON.parse(value) as RedactPattern[];
+    const parsed = parsePatterns(json);
+    if (parsed.ok) return json;
+    for (const problem of parsed.problems) refuse(problem);
+  } catch (error) {
+    refuse(`expected a list of names and patterns in JSON, received what cannot be read (${toError(error).name})`);
+  }
+  return [];
 }
 
 /** All settings but `OTEL_*`, in the order in which documentation lists them. */

@@ -3,6 +3,7 @@ import { defaultPayloadLimitBytes, defaultPrefix } from "./core/defaults.ts";
 import { DroverError } from "./core/errors.ts";
 import type { InputMessage } from "./core/message.ts";
 import { type Policy, parsePolicy } from "./core/policy.ts";
+import type { Redactor } from "./core/redact.ts";
 import type { Agent } from "./define-agent.ts";
 import type { StartOptions } from "./engine/client.ts";
 import type { Engine } from "./engine/engine.ts";
@@ -10,7 +11,10 @@ import type { RunHandle } from "./engine/run-handle.ts";
 import { type RunView, toView } from "./engine/run-view.ts";
 import type { SessionHandle } from "./engine/session-handle.ts";
 import type { AgentRegistry, Logger, RunFilter, Telemetry } from "./ports.ts";
-import { createLogger } from "./telemetry/logger.ts";
+import { secretsOfEnvironment, toKnown } from "./redaction/known.ts";
+import { type RedactionOptions, toRedaction } from "./redaction/redaction.ts";
+import { redisSecrets } from "./redis/redis-options.ts";
+import { createLogger, redactLogs } from "./telemetry/logger.ts";
 import { startTelemetry } from "./telemetry/sdk.ts";
 import { startWorker, type WorkerHandle, type WorkOptions } from "./worker.ts";
 
@@ -31,6 +35,8 @@ export type DroverOptions = {
   telemetry?: Telemetry | undefined;
   /** Default: JSON lines of warnings and errors on standard error. */
   logger?: Logger | undefined;
+  /** Secrets are redacted in logs, traces and results. `patterns` adds to what is one; `stored` also redacts what is kept. */
+  redaction?: RedactionOptions | undefined;
 };
 
 export type RunList = { runs: RunView[]; cursor?: string | undefined };
@@ -58,7 +64,7 @@ export type Drover = {
 /**
  * Drover on Redis: a producer, and with agents a worker too.
  *
- * @throws DroverError "invalid" for a missing or unusable `redis`, a policy that does not fit, and two agents of one name.
+ * @throws DroverError "invalid" for a missing or unusable `redis`, a policy or pattern that does not fit, and two agents of one name.
  */
 export function createDrover(options: DroverOptions): Drover {
   const { agents = [] } = options;
@@ -95,7 +101,7 @@ export function createDrover(options: DroverOptions): Drover {
       workers.push(handle);
       return handle;
     },
-    ...createRunApi(engine),
+    ...createRunApi(engine, backendOptions.redaction.redactor),
     close() {
       closing ??= close();
       return closing;
@@ -104,7 +110,10 @@ export function createDrover(options: DroverOptions): Drover {
 }
 
 /** What a producer does, over whichever engine. */
-export function createRunApi(engine: () => Engine): Pick<Drover, "start" | "get" | "session" | "list"> {
+export function createRunApi(
+  engine: () => Engine,
+  redactor: Redactor,
+): Pick<Drover, "start" | "get" | "session" | "list"> {
   async function start<Output>(
     agent: Agent<Output> | string,
     input: string | InputMessage[],
@@ -122,7 +131,7 @@ export function createRunApi(engine: () => Engine): Pick<Drover, "start" | "get"
     session: (id) => engine().session(id),
     async list(filter = {}) {
       const { runs, cursor } = await engine().client.list(filter);
-      return { runs: runs.map((run) => toView(run, undefined)), ...(cursor ? { cursor } : {}) };
+      return { runs: runs.map((run) => toView(run, undefined, redactor)), ...(cursor ? { cursor } : {}) };
     },
   };
 }
@@ -138,12 +147,16 @@ function prepare(
       "redis: expected a URL, options or an ioredis instance. Set REDIS_URL, say to redis://localhost:6379.",
     );
   }
-  const logger = options.logger ?? createLogger({ level: "warn" });
+  const secrets = [...byName.values()].flatMap(({ code }) => code.secrets ?? []);
+  const known = [...toKnown("api key", secrets), ...redisSecrets(redis), ...secretsOfEnvironment(process.env)];
+  const redaction = toRedaction(options.redaction, known);
+  const { redactor } = redaction;
+  const logger = options.logger ? redactLogs(options.logger, redactor) : createLogger({ level: "warn", redactor });
   const { telemetry, shutdown } = options.telemetry
     ? { telemetry: options.telemetry, shutdown: async () => {} }
-    : startTelemetry(process.env, logger);
+    : startTelemetry(process.env, logger, redactor);
   const agents = governAgents([...byName.values()], options.policy);
-  return { backendOptions: { redis, prefix, agents, telemetry, logger, payloadLimitBytes }, shutdown };
+  return { backendOptions: { redis, prefix, agents, telemetry, logger, payloadLimitBytes, redaction }, shutdown };
 }
 
 /**

@@ -24,6 +24,7 @@ export type { OpenCallView, RunView } from "./engine/run-view.ts";
 export type { SessionHandle } from "./engine/session-handle.ts";
 export { type OpenAIOptions, openai } from "./openai/openai.ts";
 export type { Logger, ModelSpec } from "./ports.ts";
+export type { RedactionOptions } from "./redaction/redaction.ts";
 export { defineTool, type Tool, type ToolContext, type ToolOptions } from "./tools/define-tool.ts";
 export {
   type FilePartOptions,

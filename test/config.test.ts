@@ -27,6 +27,7 @@ test("an empty environment gives the defaults of the table", () => {
     logLevel: "info",
     payloadLimitBytes: 1_048_576,
     stopGraceMs: 10_000,
+    redactStored: false,
     otel: {},
   });
 });

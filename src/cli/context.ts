@@ -1,10 +1,13 @@
 import { join, relative } from "node:path";
 import { type Config, loadConfig } from "../config.ts";
 import { DroverError } from "../core/errors.ts";
+import { createRedactor, type Redactor } from "../core/redact.ts";
 import { createDrover, type Drover } from "../drover.ts";
 import { findEmbeddedRedis } from "../embedded/redis.ts";
+import { secretsOfEnvironment } from "../redaction/known.ts";
+import { type RedactionOptions, toRedaction } from "../redaction/redaction.ts";
 import { createLogger, createSilentLogger } from "../telemetry/logger.ts";
-import type { Output } from "./output.ts";
+import { createOutput, type Output } from "./output.ts";
 
 /** What every command is given. */
 export type Context = {
@@ -15,19 +18,37 @@ export type Context = {
   program: string;
   /** The settings, read when first asked for. Throws DroverError "invalid". */
   config(): Config;
+  /** For what is cut before it is printed: a secret that was cut in two is not known any more. */
+  redactor(): Redactor;
 };
 
-export function createContext(dir: string, output: Output): Context {
+export function createContext(dir: string): Context {
   let config: Config | undefined;
-  return {
-    dir,
-    output,
-    program: toProgramName(dir),
-    config() {
-      config ??= loadConfig(dir);
-      return config;
-    },
+  let redactor: Redactor | undefined;
+  const readConfig = (): Config => {
+    config ??= loadConfig(dir);
+    return config;
   };
+  const redact = (): Redactor => {
+    redactor ??= makeRedactor(readConfig);
+    return redactor;
+  };
+  return { dir, output: createOutput(redact), program: toProgramName(dir), config: readConfig, redactor: redact };
+}
+
+/** With settings that cannot be read, what they add is not known. */
+function makeRedactor(readConfig: () => Config): Redactor {
+  try {
+    const config = readConfig();
+    return toRedaction(redactionOf(config), secretsOfEnvironment(process.env)).redactor;
+  } catch {
+    return createRedactor({ known: secretsOfEnvironment(process.env) });
+  }
+}
+
+/** What the settings say about redaction, for `createDrover`. */
+export function redactionOf({ redactPatterns, redactStored }: Config): RedactionOptions {
+  return { patterns: redactPatterns, stored: redactStored };
 }
 
 /** `drover` where it is installed; from a checkout, its Node and the file that was called. */
@@ -64,10 +85,11 @@ const silent = createSilentLogger();
 /** Runs `fn` with a producer: a client that knows no agents and fails at once when Redis is away. */
 export async function withDrover<T>(context: Context, fn: (drover: Drover) => Promise<T>): Promise<T> {
   const redis = await findRedisUrl(context);
-  const { prefix, payloadLimitBytes, logLevel } = context.config();
+  const config = context.config();
+  const { prefix, payloadLimitBytes, logLevel } = config;
   // What goes wrong is thrown and told once; log lines would tell it twice.
   const logger = logLevel === "debug" ? createLogger({ level: "debug", destination: process.stderr }) : silent;
-  const drover = createDrover({ redis, prefix, payloadLimitBytes, logger });
+  const drover = createDrover({ redis, prefix, payloadLimitBytes, logger, redaction: redactionOf(config) });
   try {
     return await fn(drover);
   } finally {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunFeedEvent } from "../core/feed.ts";
+import { createFeedRedactor } from "../core/redact-feed.ts";
 import type { RunHandle } from "../engine/run-handle.ts";
 import type { Context } from "./context.ts";
 import { toCode } from "./errors.ts";
@@ -43,11 +44,12 @@ async function printAll(
   let last: RunFeedEvent | undefined;
   let end: RunFeedEvent | undefined;
   let away = false;
+  const redact = createFeedRedactor(context.redactor());
   while (!signal.aborted) {
     try {
       for await (const event of run.events({ after: last?.id, signal })) {
         away = false;
-        printer.print(event);
+        for (const shown of redact(event)) printer.print(shown);
         last = event;
         if (event.type === "run_ended" || event.type === "run_rejected") end = event;
       }

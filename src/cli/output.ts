@@ -1,5 +1,6 @@
 import { styleText } from "node:util";
 import Table from "cli-table3";
+import type { Redactor } from "../core/redact.ts";
 
 /** How a piece of text is marked on a terminal that has colours. */
 export type Mark = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
@@ -19,8 +20,13 @@ export type Output = {
   table(head: string[], rows: string[][]): void;
 };
 
-/** Writes to the process's own streams. A reader that went away (`| head`) ends the process quietly. */
-export function createOutput(): Output {
+/**
+ * Writes to the process's own streams, secrets redacted: whatever a command prints goes through here. A reader that went
+ * away (`| head`) ends the process quietly.
+ *
+ * @param redactor asked for when something is written, since settings add to what is a secret.
+ */
+export function createOutput(redactor: () => Redactor): Output {
   const { stdout, stderr } = process;
   for (const stream of [stdout, stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
@@ -29,12 +35,12 @@ export function createOutput(): Output {
     });
   }
   return {
-    line: (text = "") => void stdout.write(`${text}\n`),
-    write: (text) => void stdout.write(text),
-    json: (value) => void stdout.write(`${JSON.stringify(value)}\n`),
-    note: (text) => void stderr.write(`${text}\n`),
+    line: (text = "") => void stdout.write(`${redactor().text(text)}\n`),
+    write: (text) => void stdout.write(redactor().text(text)),
+    json: (value) => void stdout.write(`${JSON.stringify(redactor().value(value))}\n`),
+    note: (text) => void stderr.write(`${redactor().json(text)}\n`),
     mark: (mark, text) => styleText(mark, text, { stream: stdout }),
-    table: (head, rows) => void stdout.write(`${toTable(head, rows)}\n`),
+    table: (head, rows) => void stdout.write(`${toTable(head, redactor().value(rows))}\n`),
   };
 }
 

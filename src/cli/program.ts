@@ -15,7 +15,6 @@ import { registerStart } from "./commands/start.ts";
 import { registerWatch } from "./commands/watch.ts";
 import { registerWorker } from "./commands/worker.ts";
 import { createContext } from "./context.ts";
-import { createOutput } from "./output.ts";
 
 const commands = [
   registerDemo,
@@ -35,8 +34,8 @@ const commands = [
 
 /** Runs one command line, program name left out, and resolves to its exit code. */
 export async function runCli(argv: string[]): Promise<number> {
-  const output = createOutput();
-  const context = createContext(process.cwd(), output);
+  const context = createContext(process.cwd());
+  const { output } = context;
   const exit: Exit = { code: 0 };
   const program = new Command("drover")
     .description("Durable, queue-driven agent workers on Redis and BullMQ")

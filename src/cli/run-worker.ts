@@ -2,7 +2,7 @@ import { hidePassword } from "../config.ts";
 import type { Agent } from "../define-agent.ts";
 import { createDrover } from "../drover.ts";
 import { createLogger } from "../telemetry/logger.ts";
-import type { Context } from "./context.ts";
+import { type Context, redactionOf } from "./context.ts";
 import { count } from "./format/text.ts";
 
 export type WorkerOptions = {
@@ -30,7 +30,15 @@ export async function startWorker(context: Context, options: WorkerOptions): Pro
   const { agents, redis, queues, concurrency = config.concurrency } = options;
   const logger = createLogger({ level: config.logLevel, destination: process.stderr });
   const { prefix, payloadLimitBytes, stopGraceMs: graceMs, policy } = config;
-  const drover = createDrover({ redis, prefix, payloadLimitBytes, agents, logger, policy });
+  const drover = createDrover({
+    redis,
+    prefix,
+    payloadLimitBytes,
+    agents,
+    logger,
+    policy,
+    redaction: redactionOf(config),
+  });
   try {
     const worker = await drover.work({ concurrency, queues, graceMs });
     const rules = policy === undefined ? "" : ` | policy of ${count(policy.length, "rule")}`;

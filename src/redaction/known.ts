@@ -1,34 +1,34 @@
 import type { KnownSecret } from "../core/redact-words.ts";
 
-/** Passwords (and users that are none but tokens) of URLs, as written and as meant. What is no URL has none. */
-export function secretsOfUrls(urls: readonly (string | undefined)[]): KnownSecret[] {
-  return urls.flatMap((text) => {
-    const url = text === undefined ? null : URL.parse(text);
-    if (!url?.password) return [];
-    return toKnown("password", [url.password, decode(url.password)]);
-  });
-}
-
-/** Values of headers that name a secret, and of settings that are one. */
+/** Values that are a secret, with what they are; those that are not set are left out. */
 export function toKnown(kind: string, values: readonly (string | undefined)[]): KnownSecret[] {
   return values.flatMap((value) => (value ? [{ kind, value }] : []));
 }
 
-/** Values of `OTEL_EXPORTER_OTLP_HEADERS` and the like: `name=value,name=value`, encoded as in URLs. */
-export function secretsOfHeaders(lists: readonly (string | undefined)[]): KnownSecret[] {
-  const values = lists.flatMap((list) =>
-    (list ?? "").split(",").map((pair) => pair.split("=").slice(1).join("=").trim()),
-  );
-  return toKnown(
-    "header",
-    values.flatMap((value) => [value, decode(value)]),
-  );
+/** Secrets among Drover's own settings: keys, and passwords in addresses and headers, as written and as meant. */
+export function secretsOfEnvironment(env: Record<string, string | undefined>): KnownSecret[] {
+  const urls = ["REDIS_URL", "OPENAI_BASE_URL", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
+  const headers = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
+  return [
+    ...toKnown("api key", [env.OPENAI_API_KEY?.trim()]),
+    ...toKnown(
+      "password",
+      urls.flatMap((name) => writtenAndMeant(URL.parse(env[name] ?? "")?.password)),
+    ),
+    ...toKnown("header", headers.flatMap((name) => headerValues(env[name])).flatMap(writtenAndMeant)),
+  ];
 }
 
-function decode(text: string): string {
+/** Of `name=value,name=value`. */
+function headerValues(list: string | undefined): string[] {
+  return (list ?? "").split(",").map((pair) => pair.slice(pair.indexOf("=") + 1).trim());
+}
+
+function writtenAndMeant(text: string | undefined): string[] {
+  if (!text) return [];
   try {
-    return decodeURIComponent(text);
+    return [text, decodeURIComponent(text)];
   } catch {
-    return text;
+    return [text];
   }
 }

@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from "ioredis";
 import { DroverError } from "../core/errors.ts";
+import type { KnownSecret } from "../core/redact-words.ts";
 import { batchWrites } from "./batch-writes.ts";
 import { redisErrorCode } from "./redis-error.ts";
 
@@ -34,6 +35,13 @@ export function makeClient(target: RedisTarget, role: ConnectionRole, name?: str
   batchWrites(client);
   if (start) client.connect().catch(() => {}); // The error event tells it too, and every later try.
   return client;
+}
+
+/** The password that Redis is called with, which must not be shown; as written in its URL and as meant. */
+export function redisSecrets(target: RedisTarget): KnownSecret[] {
+  const written = typeof target === "string" ? URL.parse(target)?.password : undefined;
+  const { password, sentinelPassword } = toClient(target).options ?? {};
+  return [written, password, sentinelPassword].flatMap((value) => (value ? [{ kind: "password", value }] : []));
 }
 
 /** A client that never connects, only to have its options parsed by the library. */

@@ -95,7 +95,7 @@ export const layers: readonly Layer[] = [
     name: "index",
     places: ["index.ts"],
     layers: ["core", "drover", "config", "tools", "openai"],
-    types: ["engine", "ports"],
+    types: ["engine", "ports", "redaction"],
     packages: [],
     node: [],
   },

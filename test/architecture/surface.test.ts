@@ -73,6 +73,7 @@ describe("public names", () => {
       "type Policy",
       "type PolicyRule",
       "type ReadFileOptions",
+      "type RedactionOptions",
       "type RetryPolicy",
       "type RunCommandOptions",
       "type RunFeedEvent",
