@@ -9,6 +9,7 @@ import type { InputMessage, Message } from "../core/message.ts";
 import { findJson } from "../core/output.ts";
 import type { Redaction } from "../core/redact-event.ts";
 import { answerTextOf } from "../core/reply-text.ts";
+import type { ResultRange } from "../core/result.ts";
 import { isEnded, type Run, type RunError, type RunStatus, type StopReason, type Usage } from "../core/run.ts";
 import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
 import type { RunStore, Signals } from "../ports.ts";
@@ -16,6 +17,7 @@ import type { Client } from "./client.ts";
 import { toInput } from "./command.ts";
 import { type Decided, decideOn, readWholeFeed } from "./decide.ts";
 import { type FollowOptions, follow } from "./follow.ts";
+import { readKept } from "./read-kept.ts";
 import { type RunView, toView } from "./run-view.ts";
 
 /** `Output`: what a final answer is read as; text unless an agent with an `output` was given. */
@@ -62,6 +64,12 @@ export type RunHandle<Output = string> = {
    * the run's end.
    */
   transcript(options?: { session?: boolean | undefined }): Promise<Message[]>;
+  /**
+   * A piece of the whole result of a call, also of one that was cut for the model.
+   * @param range characters (UTF-16 code units): `from` default 0, `length` default 65,536.
+   * @throws DroverError "not_found" for a call without a result
+   */
+  readResult(callId: string, range?: { from?: number; length?: number }): Promise<ResultRange>;
   /** Ends the run; work in flight is aborted. False if it had ended already. */
   cancel(options?: { by?: string; reason?: string }): Promise<boolean>;
   /** Who did what to the run, in order: derived from its feed, which nobody can change afterwards. */
@@ -107,6 +115,7 @@ export function createRunHandle<Output = string>(
       const run = await client.load(runId);
       return readParts(store, run, session ? [[0, run.messageCount]] : ownParts(run));
     },
+    readResult: async (callId, range) => readKept(store, await client.load(runId), callId, range),
     cancel: async ({ by = "unknown", reason = "cancelled" } = {}) =>
       (await client.command(runId, { type: "cancel_requested", by, reason })).applied,
     audit: async () => {

@@ -5,7 +5,8 @@ import { createRunApi, type Drover, governAgents, type WorkerHandle } from "../d
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { createIds } from "../ids.ts";
 import type { Logger, Telemetry } from "../ports.ts";
-import { createSilentLogger } from "../telemetry/logger.ts";
+import { type RedactionOptions, toRedaction } from "../redaction/redaction.ts";
+import { createSilentLogger, redactLogs } from "../telemetry/logger.ts";
 import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
 import { type ManualClock, manualClock } from "./manual-clock.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
@@ -20,12 +21,15 @@ export type MemoryDroverOptions = {
   clock?: ManualClock | undefined;
   telemetry?: Telemetry | undefined;
   logger?: Logger | undefined;
+  /** As of `createDrover`. */
+  redaction?: RedactionOptions | undefined;
 };
 
 /** Drover without Redis: the same API, engine and rules, for tests. `work()` takes steps until it is stopped. */
 export function createMemoryDrover(options: MemoryDroverOptions): Drover {
   const clock = options.clock ?? manualClock();
   const agents = governAgents(options.agents, options.policy);
+  const redaction = toRedaction(options.redaction, []);
   const queue = createMemoryStepQueue({ clock });
   const wakers = new Set<() => void>();
   const ringing: typeof queue = {
@@ -44,7 +48,8 @@ export function createMemoryDrover(options: MemoryDroverOptions): Drover {
     ids: createIds(),
     agents,
     telemetry: options.telemetry ?? createNoTelemetry(),
-    logger: options.logger ?? createSilentLogger(),
+    logger: options.logger ? redactLogs(options.logger, redaction.redactor) : createSilentLogger(),
+    redaction,
     payloadLimitBytes: defaultPayloadLimitBytes,
   });
   const workers: WorkerHandle[] = [];
@@ -55,7 +60,7 @@ export function createMemoryDrover(options: MemoryDroverOptions): Drover {
       workers.push(handle);
       return handle;
     },
-    ...createRunApi(() => engine),
+    ...createRunApi(() => engine, redaction.redactor),
     async close() {
       await Promise.all(workers.map((worker) => worker.stop()));
       engine.close();
