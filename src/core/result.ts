@@ -2,6 +2,7 @@
 // transcript, so that nothing is stored twice: the whole result is the beginning and the end in the message, and the
 // middle that was kept.
 
+import { z } from "zod";
 import type { Content, ContentPart, FullResult } from "./message.ts";
 
 /** Name of the tool that reads more of a result; offered once a result was cut. */
@@ -73,36 +74,43 @@ function noteOf({ name, chars }: FullResult, from: number, to: number): string {
 /** The longest end, about, of at most so many tokens; never begins inside a character. */
 function endOf(text: string, tokens: number, { count }: Counting): string {
   let length = Math.min(text.length, tokens * bytesPerToken);
-  while (length > 0 && count(text.slice(-length)) > tokens) length = Math.floor(length * 0.8);
-  const end = length === 0 ? "" : text.slice(-length);
+  const last = (): string => text.slice(text.length - length);
+  while (count(last()) > tokens) length = Math.floor(length * 0.8);
+  const end = last();
   return /^[\uDC00-\uDFFF]/.test(end) ? end.slice(1) : end;
 }
 
 /** A piece of a result: characters from `from` up to `to` of all `chars`. */
 export type ResultRange = { text: string; from: number; to: number; chars: number };
 
-/**
- * A piece of a whole result, put together from the message that shows its beginning and end and from the middle.
- *
- * @param readMiddle characters of the kept middle, half open; may give less than asked for.
- */
-export async function readRange(
-  content: Content,
-  { head, tail, chars }: FullResult,
-  range: { from: number; length: number },
-  readMiddle: (from: number, to: number) => Promise<string>,
-): Promise<ResultRange> {
+/** Where a piece lies: `middle` is what of the kept middle must be read for it, half open; empty if nothing. */
+export type RangePlan = { from: number; to: number; middle: [from: number, to: number] };
+
+/** Clamps a range to the whole result, and says what to read for it. */
+export function planRange({ head, tail, chars }: FullResult, range: { from: number; length: number }): RangePlan {
   const from = Math.min(Math.max(0, Math.trunc(range.from)), chars);
   const to = Math.min(chars, from + Math.max(0, Math.trunc(range.length)));
+  const start = Math.max(from, head) - head;
+  return { from, to, middle: [start, Math.max(start, Math.min(to, chars - tail) - head)] };
+}
+
+/** The piece, put together from the message that shows beginning and end, and from what was read of the middle. */
+export function joinRange(content: Content, full: FullResult, plan: RangePlan, middle: string): ResultRange {
+  const { head, tail, chars } = full;
+  const { from, to } = plan;
   const shown = resultTextOf(content);
   const endAt = chars - tail;
-  const first = shown.slice(from, Math.min(to, head));
-  const middle =
-    to > head && from < endAt ? await readMiddle(Math.max(from, head) - head, Math.min(to, endAt) - head) : "";
-  const last = to > endAt ? shown.slice(shown.length - tail).slice(Math.max(from, endAt) - endAt, to - endAt) : "";
-  const text = first + middle + last;
+  const end = shown.slice(shown.length - tail);
+  const text = `${shown.slice(from, Math.min(to, head))}${middle}${end.slice(Math.max(from, endAt) - endAt, Math.max(to, endAt) - endAt)}`;
   return { text, from, to: from + text.length, chars };
 }
+
+/** What a model may ask of `read_result`. Numbers may come as text. */
+export const readResultSchema: z.ZodType<{ result: string; from: number; length: number }> = z.object({
+  result: z.string(),
+  from: z.coerce.number().int().min(0).default(0),
+  length: z.coerce.number().int().min(1).default(Number.MAX_SAFE_INTEGER),
+});
 
 /** What the model reads of a piece. */
 export function rangeText({ text, from, to, chars }: ResultRange): string {

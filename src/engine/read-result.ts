@@ -1,11 +1,10 @@
 // The built-in tool by which a model reads on in a result that was cut. It needs nothing but what is kept, so its calls are
 // settled with the answer that makes them, and cost no step of their own.
 
-import { z } from "zod";
 import type { ToolSpec } from "../core/agent.ts";
 import type { CallPlan } from "../core/event.ts";
 import type { FullResult, Message, ToolCall, ToolMessage } from "../core/message.ts";
-import { rangeText, readRange, readResultName } from "../core/result.ts";
+import { joinRange, planRange, rangeText, readResultName, readResultSchema } from "../core/result.ts";
 import type { AgentCode, RunStore, TokenCounter } from "../ports.ts";
 
 type CutMessage = ToolMessage & { full: FullResult };
@@ -27,12 +26,6 @@ const spec: ToolSpec = {
   },
 };
 
-const argumentsSchema = z.object({
-  result: z.string(),
-  from: z.coerce.number().int().min(0).default(0),
-  length: z.coerce.number().int().min(1).default(Number.MAX_SAFE_INTEGER),
-});
-
 /** What a model gets at a time, in tokens. */
 const maxTokens = 2_000;
 /** Read at most at a time: more characters than so many tokens have, but in runs of one character. */
@@ -53,7 +46,7 @@ type Given = { store: RunStore; messages: readonly Message[]; tokens: () => Prom
 
 /** What becomes of a call of `read_result`: text for the model, whatever it asked for. */
 export async function planReadResult({ store, messages, tokens }: Given, call: ToolCall): Promise<CallPlan> {
-  const parsed = argumentsSchema.safeParse(JSON.parse(call.arguments));
+  const parsed = readResultSchema.safeParse(JSON.parse(call.arguments));
   if (!parsed.success) {
     const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".") || "arguments"}: ${message}`);
     return refused(`its arguments do not fit: ${problems.join("; ")}.`);
@@ -68,9 +61,9 @@ export async function planReadResult({ store, messages, tokens }: Given, call: T
     );
   }
   const { full, content } = found;
-  const readMiddle = async (start: number, end: number): Promise<string> =>
-    (await store.readOutput(full.runId, full.ref, start, end)) ?? "";
-  const range = await readRange(content, full, { from, length: Math.min(length, maxChars) }, readMiddle);
+  const plan = planRange(full, { from, length: Math.min(length, maxChars) });
+  const middle = await store.readOutput(full.runId, full.ref, ...plan.middle);
+  const range = joinRange(content, full, plan, middle ?? "");
   const text = (await tokens()).cut(range.text, maxTokens);
   return { type: "settle", content: rangeText({ ...range, text, to: range.from + text.length }), outcome: "ok" };
 }

@@ -2,6 +2,7 @@ import { inject } from "vitest";
 import { connect } from "../../src/redis/connection.ts";
 import { createKeys } from "../../src/redis/keys.ts";
 import { createRedisRunStore } from "../../src/redis/run-store.ts";
+import { outputsContract } from "../contract/outputs.contract.ts";
 import { runStoreContract, type StoreUnderTest } from "../contract/run-store.contract.ts";
 import { sessionsContract } from "../contract/sessions.contract.ts";
 import { deletePrefix, testPrefix } from "../support/redis.ts";
@@ -21,3 +22,4 @@ async function start(): Promise<StoreUnderTest> {
 
 runStoreContract("Redis", start);
 sessionsContract("Redis", start);
+outputsContract("Redis", start);

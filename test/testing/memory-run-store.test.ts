@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { manualClock } from "../../src/testing/manual-clock.ts";
 import { createMemoryRunStore } from "../../src/testing/memory-run-store.ts";
 import { createMemorySignals } from "../../src/testing/memory-signals.ts";
+import { outputsContract } from "../contract/outputs.contract.ts";
 import { change, committed, created } from "../contract/run-fixtures.ts";
 import { runStoreContract, type StoreUnderTest } from "../contract/run-store.contract.ts";
 import { sessionsContract } from "../contract/sessions.contract.ts";
@@ -10,6 +11,7 @@ import { signalsContract } from "../contract/signals.contract.ts";
 const start = async (): Promise<StoreUnderTest> => ({ store: createMemoryRunStore(), close: async () => {} });
 runStoreContract("memory", start);
 sessionsContract("memory", start);
+outputsContract("memory", start);
 
 signalsContract("memory", async () => {
   const signals = createMemorySignals();

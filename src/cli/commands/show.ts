@@ -1,12 +1,14 @@
 import type { Command } from "commander";
+import type { RunHandle } from "../../engine/run-handle.ts";
 import { act, type Exit } from "../command.ts";
 import { type Context, withDrover } from "../context.ts";
 import { toAuditTable } from "../format/audit.ts";
 import { printDescribed } from "../format/dry-run.ts";
 import { toOpenCalls, toSummary } from "../format/run.ts";
 import { toTranscript } from "../format/transcript.ts";
+import { toInteger } from "../options.ts";
 
-type Options = { audit?: boolean; json?: boolean };
+type Options = { audit?: boolean; result?: string; from?: number; json?: boolean };
 
 /** `drover show ID`. */
 export function registerShow(program: Command, context: Context, exit: Exit): void {
@@ -15,16 +17,20 @@ export function registerShow(program: Command, context: Context, exit: Exit): vo
     .description("show a run: its state, what it waits for, its transcript")
     .argument("<id>", "id of the run")
     .option("--audit", "show who did what to it in place of the transcript")
+    .option("--result <call>", "print the whole result of a call, such as call-3-1, in place of the transcript")
+    .option("--from <characters>", "with --result: begin there", toInteger(0, Number.MAX_SAFE_INTEGER))
     .option("--json", "print JSON")
     .action((id: string, options: Options) => act(context, exit, options, () => show(context, id, options)));
 }
 
-async function show(context: Context, id: string, { audit = false, json = false }: Options): Promise<number> {
+async function show(context: Context, id: string, options: Options): Promise<number> {
+  const { audit = false, json = false, result, from = 0 } = options;
   const { output } = context;
   return withDrover(context, async (drover) => {
     const run = drover.get(id);
+    if (result !== undefined) return printResult(context, run, result, from);
     const view = await run.status();
-    const transcript = audit ? [] : await run.transcript();
+    const transcript = audit ? [] : context.redactor().value(await run.transcript());
     const entries = audit ? await run.audit() : [];
     if (json) {
       output.json({ ...view, ...(audit ? { audit: entries } : { transcript }) });
@@ -39,4 +45,16 @@ async function show(context: Context, id: string, { audit = false, json = false 
     } else await printDescribed(context, run);
     return 0;
   });
+}
+
+/** Prints a whole result piece by piece, however long it is. */
+async function printResult({ output }: Context, run: RunHandle, callId: string, from: number): Promise<number> {
+  for (let at = from; ; ) {
+    const { text, to, chars } = await run.readResult(callId, { from: at });
+    output.write(text);
+    if (to >= chars || text === "") break;
+    at = to;
+  }
+  output.line();
+  return 0;
 }

@@ -1,0 +1,41 @@
+import { DroverError } from "../core/errors.ts";
+import type { ToolMessage } from "../core/message.ts";
+import { joinRange, planRange, type ResultRange, resultTextOf } from "../core/result.ts";
+import type { Run } from "../core/run.ts";
+import { ownParts, transcriptOf } from "../core/session.ts";
+import type { RunStore } from "../ports.ts";
+
+const defaultLength = 65_536;
+
+/** A piece of the whole result of one call, cut for the model or not. @throws DroverError "not_found" */
+export async function readKept(
+  store: RunStore,
+  run: Run,
+  callId: string,
+  { from = 0, length = defaultLength }: { from?: number; length?: number } = {},
+): Promise<ResultRange> {
+  const message = await findResult(store, run, callId);
+  const { content, full } = message;
+  const { length: chars } = resultTextOf(content);
+  const whole = full ?? { name: callId, runId: run.runId, ref: "", chars, bytes: 0, head: chars, tail: 0 };
+  const plan = planRange(whole, { from, length });
+  const [start, end] = plan.middle;
+  const middle = start === end ? "" : await store.readOutput(whole.runId, whole.ref, start, end);
+  if (middle === undefined)
+    throw new DroverError("not_found", `The rest of the result of ${callId} is gone from Redis.`);
+  return joinRange(content, whole, plan, middle);
+}
+
+async function findResult(store: RunStore, run: Run, callId: string): Promise<ToolMessage> {
+  const early = (await store.readResults(run.runId))[callId];
+  if (early) return early;
+  for (const [from, to] of ownParts(run).reverse()) {
+    const messages = await store.readMessages(transcriptOf(run), from, to);
+    const found = messages.findLast((message) => message.role === "tool" && message.callId === callId);
+    if (found?.role === "tool") return found;
+  }
+  throw new DroverError(
+    "not_found",
+    `Run "${run.runId}" has no result of ${callId}. "drover show ${run.runId}" lists its calls.`,
+  );
+}

@@ -1,0 +1,78 @@
+// Catches: a huge result that fails the run, fills the worker, or cannot be read afterwards.
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { createDrover, defineAgent, defineTool, openai } from "../../src/index.ts";
+import { startFakeOpenai } from "../support/fake-openai.ts";
+import { startTestRedis } from "../support/redis.ts";
+
+test("a result of twelve million characters is cut, read on by the model in two ranges, and read whole by people", async () => {
+  const line = (n: number): string => `row ${String(n).padStart(7, "0")};`;
+  const table = Array.from({ length: 1_000_000 }, (_, n) => line(n)).join("");
+  const server = await startFakeOpenai({
+    respond: ({ body }) => {
+      const results = body.messages.filter(({ role }) => role === "tool");
+      const read = (from: number) => ({
+        toolCalls: [{ name: "read_result", arguments: { result: "call-1-1", from } }],
+      });
+      if (results.length === 0) return { toolCalls: [{ name: "query", arguments: {} }] };
+      if (results.length < 3) return read(results.length * 5_000_000);
+      return `saw ${results.map(({ content }) => String(content).length).join(", ")} characters`;
+    },
+  });
+  const query = defineTool({
+    name: "query",
+    description: "Gives all rows.",
+    parameters: z.object({}),
+    effect: "read",
+    execute: () => table,
+  });
+  const model = openai({ model: "gpt-5-mini", baseURL: server.url, apiKey: "none" });
+  const agent = defineAgent({ name: "analyst", instructions: "Look.", model, tools: [query] });
+  const redis = await startTestRedis();
+  const drover = createDrover({ redis: redis.url, prefix: redis.prefix, agents: [agent] });
+  try {
+    await drover.work();
+    const run = await drover.start(agent, "go");
+    const { status } = await run.result({ timeoutMs: 60_000 });
+    expect(status).toBe("completed");
+    for (const { body } of server.requests) expect(JSON.stringify(body.messages).length).toBeLessThan(60_000);
+    const results = (await run.transcript())
+      .filter(({ role }) => role === "tool")
+      .map(({ content }) => String(content));
+    const ranges = results
+      .slice(1)
+      .map((text) => /^\[characters (\d+) to (\d+) of 12000000;[^\]]*\]\n(.*)$/s.exec(text) ?? []);
+    for (const [, from, to, text] of ranges) expect(text).toBe(table.slice(Number(from), Number(to)));
+    expect(ranges.map(([, from]) => Number(from))).toEqual([5_000_000, 10_000_000]);
+    let whole = "";
+    while (whole.length < table.length)
+      whole += (await run.readResult("call-1-1", { from: whole.length, length: 3_000_000 })).text;
+    expect(whole === table).toBe(true);
+  } finally {
+    await drover.close();
+    await server.stop();
+    await redis.stop();
+  }
+}, 90_000);
+
+test("a worker takes results of a hundred megabytes one after the other in bounded memory", async () => {
+  const redis = await startTestRedis();
+  const file = new URL("../support/flood-program.ts", import.meta.url).pathname;
+  const child = fork(file, [redis.url, redis.prefix, "6"], {
+    execArgv: ["--expose-gc"],
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+  });
+  try {
+    const [after] = (await once(child, "message")) as [number[]];
+    await once(child, "exit");
+    expect(after).toHaveLength(6);
+    // What the first one left is what the last one left: nothing of them is kept in the process.
+    expect(Math.max(...after)).toBeLessThan(900);
+    expect((after[5] ?? 0) - (after[1] ?? 0)).toBeLessThan(120);
+  } finally {
+    child.kill("SIGKILL");
+    await redis.stop();
+  }
+}, 90_000);
