@@ -30,9 +30,10 @@ const noValue = [
   "self|options|config|function|async|let|const|return|include|same-origin|omit",
 ].join("|");
 const unquoted = String.raw`(?!(?:${noValue})(?![A-Za-z0-9_-]))(?![A-Za-z_$][A-Za-z0-9_.$]{0,60}\()(?!\$[({A-Z]|%[sd(]|\*{3})[^\s"'\x60\\,;&<>{}()\[\]|]`;
-const neither = String.raw`(?!\[redacted: |-----BEGIN)`;
 // A scheme belongs to what stays.
 const scheme = String.raw`(?:(?:bearer|basic|token|digest|negotiate|apikey|ssws)\s{1,3})?`;
+// What was redacted stays as it is, and a key in PEM form is found by its own beginning.
+const neither = `(?!${scheme}(?:${String.raw`\[redacted: `}|-----BEGIN))`;
 const close = String.raw`(?<close>\\{0,7}["'\x60])?\]?`;
 const sign = String.raw`\s{0,8}(?::=|=>|[:=])\s{0,8}`;
 const said = String.raw`\s{1,2}(?:is|was):?\s{1,2}(?=[!-~]{6})(?=[!-~]{0,40}[0-9])`;
@@ -51,7 +52,7 @@ const assignments: readonly Assignment[] = names.map(([kind, name]) => {
   const look = looks[kind] ?? "";
   const value = `(?:${quoted}${look}|${scheme}${neither}${look}${unquoted})`;
   // The value's first character is looked at and not taken.
-  const source = `(?<keep>${name}${suffix}{0,2}(?:${close}${sign}|${said}|${flag}))(?=${value})(?:\\\\{0,7}["'\`])?${scheme}`;
+  const source = `(?<!\\[redacted: [a-z0-9 ]{0,24})(?<keep>${name}${suffix}{0,2}(?:${close}${sign}|${said}|${flag}))(?=${value})(?:\\\\{0,7}["'\`])?${scheme}`;
   return { kind, expression: new RegExp(source, "iy") };
 });
 
