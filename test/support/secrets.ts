@@ -100,3 +100,21 @@ export const plainTexts: readonly string[] = [
   "run order-42, call-3-1, 01JABCDEFGHJKMNPQRSTVWXYZ0, sk-SK",
   "secretary: Bob; secrets: many; tokenizer: bpe; 密码 is Chinese",
 ];
+
+/** What a careless tool, user or model says in the end-to-end tests: whole texts, and the secrets in them. */
+export const apiKey: string = put("key-of-the-test-", hex.slice(0, 20));
+const bare = [
+  put("sk", "-proj-", mixed.slice(0, 60)),
+  put("gh", "p_", mixed.slice(0, 36)),
+  put("AK", "IA", "IOSFODNN7EXAMPLE"),
+  put("ey", "JhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.", mixed.slice(0, 43)),
+  "CUST-4711-0815",
+  apiKey,
+];
+export const spilled: readonly string[] = [
+  ...bare,
+  "postgres://me:hunter2x@db.example/x",
+  "password=correct-horse-7",
+  'see {"client_secret": "staple battery 9"}',
+];
+export const spilledSecrets: readonly string[] = [...bare, "hunter2x", "correct-horse-7", "staple battery 9"];
