@@ -55,7 +55,8 @@ function redactContent(event: RunEvent, redactor: Redactor): RunEvent {
     case "answer_refused":
       return { ...event, feedback: redactor.text(event.feedback) };
     case "tool_finished":
-      return { ...event, content: redactPart(event.content, redactor) };
+      // One that was cut was redacted before: where its parts lie in the whole must stay true.
+      return event.full ? event : { ...event, content: redactSaid(event.content, redactor) };
     case "input_received":
       return { ...event, messages: event.messages.map((message) => redactMessage(message, redactor)) };
     case "session_entered":
@@ -75,14 +76,15 @@ function redactCall({ call, plan }: PlannedCall, redactor: Redactor): PlannedCal
   return { call, plan: { ...plan, question: { ...question, description: redactor.text(question.description) } } };
 }
 
-function redactPart(content: Content, redactor: Redactor): Content {
+/** What a message or a result says. */
+export function redactSaid(content: Content, redactor: Redactor): Content {
   return typeof content === "string" ? redactor.text(content) : redactor.value(content);
 }
 
 /** A message with its content redacted; its calls stay as they are. */
 export function redactMessage(message: Message, redactor: Redactor): Message {
   const { content } = message;
-  const clean = content === null ? message : { ...message, content: redactPart(content, redactor) };
+  const clean = content === null ? message : { ...message, content: redactSaid(content, redactor) };
   if (clean.role !== "assistant") return clean;
   const { refusal, extra } = clean;
   return {

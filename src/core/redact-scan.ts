@@ -48,9 +48,9 @@ function decidedUpTo(text: string, from: number): number {
   const lowest = Math.max(from, text.length - headMax);
   let gaps = 0;
   for (let at = text.length - 1; at > lowest; at -= 1) {
-    const here = text[at] ?? "";
+    const here = text.charAt(at);
     if (farScript.test(here)) return at;
-    if (isSpace(here) && !isSpace(text[at - 1] ?? "")) gaps += 1;
+    if (isSpace(here) && !isSpace(text.charAt(at - 1))) gaps += 1;
     if (gaps > headGaps) return at;
   }
   return lowest;

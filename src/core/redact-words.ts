@@ -33,7 +33,8 @@ export function knownFilter(known: readonly KnownSecret[]): (() => TextFilter) |
   const kinds = new Map(forms.map(({ value, kind }) => [value, kind]));
   const source = [...kinds.keys()].map((value) => value.replaceAll(/[$()*+./?[\\\]^{|}-]/g, String.raw`\$&`)).join("|");
   const expression = new RegExp(source, "g");
-  const longest = forms[0]?.value.length ?? 0;
+  const longest = Math.max(...forms.map(({ value }) => value.length));
+  const stand = (found: string): string => placeholder(kinds.get(found) as string);
   return () => {
     let text = "";
     return {
@@ -45,7 +46,7 @@ export function knownFilter(known: readonly KnownSecret[]): (() => TextFilter) |
         let given = 0;
         for (const match of text.matchAll(expression)) {
           if (match.index >= at) break;
-          out += text.slice(given, match.index) + placeholder(kinds.get(match[0]) ?? "");
+          out += text.slice(given, match.index) + stand(match[0]);
           given = match.index + match[0].length;
         }
         at = Math.max(at, given);
@@ -54,7 +55,7 @@ export function knownFilter(known: readonly KnownSecret[]): (() => TextFilter) |
         return out;
       },
       end() {
-        const rest = text.replaceAll(expression, (found) => placeholder(kinds.get(found) ?? ""));
+        const rest = text.replaceAll(expression, stand);
         text = "";
         return rest;
       },

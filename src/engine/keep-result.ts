@@ -1,4 +1,5 @@
 import type { Content, FullResult } from "../core/message.ts";
+import { redactSaid } from "../core/redact-event.ts";
 import { cutResult, mayExceed, resultTextOf } from "../core/result.ts";
 import type { OpenCall, Run } from "../core/run.ts";
 import type { AgentCode } from "../ports.ts";
@@ -12,11 +13,12 @@ const defaultMaxTokens = 2_000;
  * execution: a commit that is refused leaves text that nothing points at, and never touches the winner's.
  */
 export async function keepResult(
-  { store, ids }: Pick<EngineDeps, "store" | "ids">,
+  { store, ids, redaction }: Pick<EngineDeps, "store" | "ids" | "redaction">,
   agent: AgentCode,
   { run, open }: { run: Run; open: OpenCall },
-  content: Content,
+  given: Content,
 ): Promise<{ content: Content; full?: FullResult }> {
+  const content = redaction.stored ? redactSaid(given, redaction.redactor) : given;
   const maxTokens = agent.tools.maxResultTokens(open.tool) ?? defaultMaxTokens;
   const bytes = Buffer.byteLength(resultTextOf(content));
   if (!mayExceed(bytes, maxTokens)) return { content };

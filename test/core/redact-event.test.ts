@@ -83,6 +83,12 @@ describe("events as they are committed", () => {
     expect(redacted).toMatchObject({ calls: [{ call }, { call }, { call }, { call }], next: { type: "complete" } });
   });
 
+  test("a result that was cut was redacted before", () => {
+    const full = { name: "call-1-1", runId: "r", ref: "x", chars: 9, bytes: 9, head: 4, tail: 4 };
+    const event: RunEvent = { type: "tool_finished", step, content: leak, outcome: "ok", full };
+    expect(redactEvent(event, { redactor, stored: true })).toBe(event);
+  });
+
   test("other events are not touched", () => {
     const event: RunEvent = { type: "time_came" };
     expect(redactEvent(event, { redactor, stored: true })).toBe(event);

@@ -45,7 +45,7 @@ async function makeScene(more: Record<string, string>): Promise<Scene> {
     respond: ({ body }) =>
       turnOf(body) === 1
         ? { text: `I say ${spilled.join(" ")} first.`, toolCalls: [{ name: "spill", arguments: {} }] }
-        : { deltas: [...`It was ${spilled.join(" and ")} after all.`].map(String), chunkDelayMs: 1 },
+        : { deltas: `It was ${spilled.join(" and ")} after all.`.split(""), chunkDelayMs: 1 },
   });
   onTestFinished(() => server.stop());
   const receiver = await startOtlpReceiver();

@@ -53,7 +53,10 @@ describe("what must not leak", () => {
       "refused",
     );
     expect(JSON.stringify(lines())).not.toContain(secret);
-    expect(lines()[0]).toMatchObject({ model: "m", options: { headers: { authorization: "[redacted: authorization]" } } });
+    expect(lines()[0]).toMatchObject({
+      model: "m",
+      options: { headers: { authorization: "[redacted: authorization]" } },
+    });
   });
 
   test("credentials of URLs, in fields and in messages", () => {

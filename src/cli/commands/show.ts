@@ -48,13 +48,19 @@ async function show(context: Context, id: string, options: Options): Promise<num
 }
 
 /** Prints a whole result piece by piece, however long it is. */
-async function printResult({ output }: Context, run: RunHandle, callId: string, from: number): Promise<number> {
+async function printResult(
+  { output, redactor }: Context,
+  run: RunHandle,
+  callId: string,
+  from: number,
+): Promise<number> {
+  const shown = redactor().stream();
   for (let at = from; ; ) {
     const { text, to, chars } = await run.readResult(callId, { from: at });
-    output.write(text);
+    output.write(shown.push(text));
     if (to >= chars || text === "") break;
     at = to;
   }
-  output.line();
+  output.line(shown.end());
   return 0;
 }
