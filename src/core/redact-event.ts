@@ -35,7 +35,7 @@ function redactTold(event: RunEvent, redactor: Redactor): RunEvent {
   }
 }
 
-export function redactError({ code, message }: RunError, redactor: Redactor): RunError {
+function redactError({ code, message }: RunError, redactor: Redactor): RunError {
   return { code, message: redactor.text(message) };
 }
 

@@ -12,7 +12,7 @@ export type PatternMatcher = {
 };
 
 /** Longest match of a user's pattern that is found for certain, in characters. */
-export const longestMatch = 256;
+const longestMatch = 256;
 const block = 128;
 const before = 32;
 

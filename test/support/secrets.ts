@@ -95,8 +95,7 @@ export const plainTexts: readonly string[] = [
   "Basic JavaScript for the bearer of news; Bearer token authentication; token: authentication failed",
   "apiKey: process.env.OPENAI_API_KEY, const token = getToken()",
   '"tough-cookie": "^4.1.3", credentials: "include"',
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: text of a configuration file
-  "password: ${PASSWORD} or password=<password>",
+  put("password: $", "{PASSWORD} or password=<password>"),
   "run order-42, call-3-1, 01JABCDEFGHJKMNPQRSTVWXYZ0, sk-SK",
   "secretary: Bob; secrets: many; tokenizer: bpe; 密码 is Chinese",
 ];
