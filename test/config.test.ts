@@ -147,3 +147,15 @@ test.each([
 ])("%s is shown as %s", (url, shown) => {
   expect(hidePassword(url)).toBe(shown);
 });
+
+test("redaction: patterns are checked when they are read, and never shown", () => {
+  const patterns = [{ name: "customer", pattern: "CUST-[0-9]+" }];
+  expect(readConfig({ DROVER_REDACT_PATTERNS: JSON.stringify(patterns), DROVER_REDACT_STORED: "true" })).toMatchObject({
+    redactPatterns: patterns,
+    redactStored: true,
+  });
+  expect(() => readConfig({ DROVER_REDACT_PATTERNS: '[{"name":"x","pattern":"a*"}]' })).toThrow(
+    /DROVER_REDACT_PATTERNS: patterns\.0: "a\*" matches the empty text/,
+  );
+  expect(() => readConfig({ DROVER_REDACT_PATTERNS: "my-secret-thing" })).toThrow(/cannot be read \(SyntaxError\)$/);
+});
