@@ -1,58 +1,91 @@
 // Counts tokens without a vocabulary, for models whose tokenizer is not at hand. Rather too many than too few.
 
 /**
- * Tokens by kinds of characters, as byte-pair vocabularies of about 100,000 entries part them: words of Latin letters
- * about four letters a token, digits up to three, white space with the word after it, each sign a token, other scripts
- * by the size of their characters.
+ * Tokens by kinds of characters, as byte-pair vocabularies part them: words of Latin letters about four letters a token,
+ * digits up to three, white space with the word after it, each sign a token but where it repeats, other scripts by the
+ * size of their characters. Never more than the text has bytes.
  */
 export function estimateTokens(text: string): number {
   let tokens = 0;
-  for (const [run] of text.matchAll(/[A-Za-z\d+/=_-]{24,}|[A-Za-z]+|\d+| +|\s+|[^\sA-Za-z\d]+/g))
-    tokens += estimateRun(run);
-  return Math.ceil(tokens);
+  let from = 0;
+  for (const { 0: run, index } of text.matchAll(/[A-Za-z\d+/=_-]{24,}/g)) {
+    if (!isRandom(run)) continue;
+    tokens += estimatePieces(text.slice(from, index)) + run.length / 1.45;
+    from = index + run.length;
+  }
+  tokens = Math.ceil(tokens + estimatePieces(text.slice(from)));
+  return tokens <= text.length ? tokens : Math.min(tokens, new TextEncoder().encode(text).length);
 }
 
-function estimateRun(run: string): number {
-  return run.length >= longRun && /^[A-Za-z\d+/=_-]+$/.test(run) ? estimateLongRun(run) : estimatePiece(run);
+/** Whether a long run is base64 or the like: names and paths change less often between kinds of characters. */
+function isRandom(run: string): boolean {
+  if (!/[a-z]/.test(run) || !/[A-Z]/.test(run) || !/\d/.test(run)) return false;
+  const kinds = run.match(/[a-z]+|[A-Z]+|\d+|[+/=_-]+/g) ?? [];
+  return kinds.length > 0.35 * run.length;
 }
 
-/** Of characters of one kind, however many. */
-function estimatePiece(run: string): number {
-  const first = run.charCodeAt(0);
-  if (isLetter(first)) return estimateWord(run);
-  if (first >= 48 && first <= 57) return Math.ceil(run.length / 3) + 0.2;
-  if (first === 32) return run.length === 1 ? 0 : 0.5 + run.length / 60;
-  if (first < 32) return 0.4 + run.length / 6;
+const pieces =
+  /(?<word>[A-Za-z\u00c0-\u024f\u1e00-\u1eff]+)|(?<digits>\d+)|(?<space>\s+)|[^\sA-Za-z\d\u00c0-\u024f\u1e00-\u1eff]+/g;
+
+function estimatePieces(text: string): number {
   let tokens = 0;
-  for (const char of run) tokens += estimateChar(char.codePointAt(0) ?? 0);
+  for (const { 0: piece, index, groups } of text.matchAll(pieces)) {
+    const next = text.charCodeAt(index + piece.length);
+    if (groups?.word) tokens += estimateWord(piece);
+    else if (groups?.digits) tokens += Math.ceil(piece.length / 3);
+    else if (groups?.space) tokens += estimateSpace(piece, next);
+    else tokens += estimateSigns(piece) - (isLetter(next) && isAscii(piece.at(-1)) ? joinedToWord : 0);
+  }
   return tokens;
 }
 
-const longRun = 24;
-
-/** Base64 and hashes, or names and words joined by signs. */
-function estimateLongRun(run: string): number {
-  if (/[a-z]/.test(run) && /[A-Z]/.test(run) && /\d/.test(run)) return run.length / 1.7;
-  return /[^A-Za-z]/.test(run)
-    ? (run.match(/[A-Za-z]+|\d+|[^A-Za-z\d]/g) ?? []).reduce(addPiece, 0)
-    : estimateWord(run);
+function estimateWord(word: string): number {
+  const accents = word.match(/[^A-Za-z]/g)?.length ?? 0;
+  return Math.max(1.1, word.length / 3.8, 0.6 + 0.9 * caseChanges(word)) + 0.6 * accents;
 }
 
-function estimateWord(run: string): number {
-  return Math.max(1.1, run.length / 4.5, 0.6 + 0.9 * caseChanges(run));
+/** How often upper case follows lower case or ends before it: names in camel case, hashes. */
+function caseChanges(run: string): number {
+  return run.match(/[a-z](?=[A-Z])|[A-Z]{2}(?=[a-z])/g)?.length ?? 0;
 }
 
-function addPiece(sum: number, run: string): number {
-  return sum + estimatePiece(run);
+/** A single space belongs to the word after it; no number takes one. */
+function estimateSpace(space: string, next: number): number {
+  if (space === " ") return isDigit(next) ? 0.9 : 0;
+  return space.startsWith(" ") ? 0.5 + space.length / 60 : 0.4 + space.length / 6;
+}
+
+/** What a sign costs less before a word: often the two have a token in common. */
+const joinedToWord = 0.35;
+
+function estimateSigns(signs: string): number {
+  let tokens = 0;
+  let before = -1;
+  for (const char of signs) {
+    const code = char.codePointAt(0) as number;
+    tokens += code === before ? Math.min(estimateChar(code), repeatedTokens(char, code)) : estimateChar(code);
+    before = code;
+  }
+  return tokens;
+}
+
+/** Of a sign after its like: lines are drawn with some, which have long tokens of their own. */
+function repeatedTokens(char: string, code: number): number {
+  if ("=-*#_./~+%".includes(char)) return 0.07;
+  if (code < 0x80) return 0.5;
+  return code >= 0x2500 && code < 0x2580 ? 0.3 : Number.POSITIVE_INFINITY;
+}
+
+function isAscii(char: string | undefined): boolean {
+  return char !== undefined && char < "\u0080";
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
 }
 
 function isLetter(code: number): boolean {
   return (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
-}
-
-/** How often upper case follows lower case or ends before it: names in camel case, hashes, base64. */
-function caseChanges(run: string): number {
-  return run.match(/[a-z](?=[A-Z])|[A-Z]{2}(?=[a-z])/g)?.length ?? 0;
 }
 
 function estimateChar(code: number): number {

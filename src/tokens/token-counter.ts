@@ -40,12 +40,16 @@ function loadCount(encoding: Encoding): Promise<(text: string) => number> {
 }
 
 async function importCount(encoding: Encoding): Promise<(text: string) => number> {
-  const { countTokens } =
+  const { countTokens, setMergeCacheSize } =
     encoding === "o200k_base"
       ? await import("gpt-tokenizer/encoding/o200k_base")
       : await import("gpt-tokenizer/encoding/cl100k_base");
+  setMergeCacheSize(mergeCacheSize);
   return (text) => countInPieces(text, countTokens as Encode);
 }
+
+/** Once the tokenizer's cache is full, dropping an entry takes time in proportion to its size, 100,000 by default. */
+const mergeCacheSize = 1_000;
 
 /** Text that looks like a special token is text like any other. */
 const asText = { disallowedSpecial: new Set<string>() };
@@ -104,21 +108,49 @@ function countPart(part: ContentPart, count: (text: string) => number): number {
 
 const bytesPerToken = 3;
 
-/** The longest prefix, to within a few characters, of at most so many tokens; never ends inside a character. */
+/**
+ * A prefix of at most so many tokens that never ends inside a character: the longest, to within a few characters and a
+ * token or two for each piece that it is measured in.
+ */
 function cutText(text: string, tokens: number, count: (text: string) => number): string {
-  // No token is longer than this many characters, but for runs of white space: what lies beyond need not be looked at.
-  const most = Math.max(0, tokens) * charsPerToken;
-  let low = 0;
-  let high = Math.min(text.length, most);
-  if (high === text.length && count(text) <= tokens) return text;
-  while (high - low > precision) {
-    const middle = Math.floor((low + high) / 2);
-    if (count(prefix(text, middle)) <= tokens) low = middle;
-    else high = middle;
-  }
-  return prefix(text, low);
+  // No token is shorter than a byte, and none longer than this but for runs of one character: no need to look further.
+  if (text.length * maxBytesPerUnit <= tokens) return text;
+  const end = Math.min(text.length, Math.max(0, tokens) * charsPerToken);
+  if (end === text.length && count(text) <= tokens) return text;
+  let length = measure(text, end, { tokens, count });
+  while (length > 0 && count(prefix(text, length)) > tokens) length = Math.floor(length * 0.998);
+  return prefix(text, length);
 }
 
+/** How many characters have about so many tokens; counts most of them only once. */
+function measure(
+  text: string,
+  end: number,
+  { tokens, count }: { tokens: number; count: (text: string) => number },
+): number {
+  let low = 0;
+  let left = tokens;
+  let high = end;
+  while (low < end) {
+    const piece = prefix(text.slice(low, end), pieceLength);
+    const size = count(piece);
+    high = low + piece.length;
+    if (size > left) break;
+    low = high;
+    left -= size;
+  }
+  const start = low;
+  while (high - low > precision) {
+    const middle = Math.floor((low + high) / 2);
+    if (count(prefix(text.slice(start, end), middle - start)) <= left) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Bytes of UTF-8 that a UTF-16 unit takes at most. */
+const maxBytesPerUnit = 3;
+const pieceLength = 8_192;
 const charsPerToken = 32;
 const precision = 2;
 

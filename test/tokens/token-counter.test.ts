@@ -18,6 +18,15 @@ const samples = {
   base64:
     "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg==",
   numbers: "2026-11-30 04:39:57 1732941597 3.14159265 192.168.0.1 0x7fff 1,000,000 ",
+  decimals: "3.14159 2.71828 1.41421 0.57721 6.02214e23 299792458 1.602e-19 ",
+  finnish: "Järjestelmä tallentaa jokaisen vaiheen tietokantaan, joten kuka tahansa työntekijä voi jatkaa. ",
+  vietnamese: "Hệ thống lưu mọi bước vào cơ sở dữ liệu để bất kỳ tiến trình nào cũng có thể tiếp tục. ",
+  paths: "docs/ReleaseNotes2024/Overview src/core/windowPlan.ts https://example.com/api/v2/getUserById?id=42 ",
+  hashes: "550e8400-e29b-41d4-a716-446655440000 3f7a9c0d1e2b4f5a6c7d8e9f0a1b2c3d4e5f60718293a4b5c6d7e8f901234567 ",
+  log: "2026-11-30T04:39:57.123Z INFO [worker-3] step=model run=01HZX3 took=153ms path=/v1/chat/completions\n",
+  table: "| name | value | note |\n|------|-------|------|\n| a    | 1     | x    |\n",
+  boxes: "┌────────┐\n│ hello  │\n└────────┘\n",
+  markup: '<div class="card mt-4"><a href="https://example.com/a/b?x=1&y=2">Read more</a></div>\n',
 };
 
 describe("tokenCounter", () => {
@@ -66,6 +75,44 @@ describe("tokenCounter", () => {
       const tokens = counter.count(text);
       expect(tokens).toBeGreaterThan(0);
       expect(counter.count(counter.cut(text, 500))).toBeLessThanOrEqual(500);
+    }
+  });
+
+  test("estimates lines of signs far below their length, and nothing above its bytes", async () => {
+    const { count } = await tokenCounter("other");
+    expect(count("=".repeat(600))).toBeLessThan(60);
+    for (const text of ["a", "é", "🎉", "我", "7", "()", "\ud800", "a1b2"])
+      expect(count(text)).toBeLessThanOrEqual(Buffer.byteLength(text));
+  });
+
+  test("stays fast after a great many different words", async () => {
+    const { count } = await tokenCounter("gpt-5");
+    const timeOf = (text: string): number => {
+      const startedAt = performance.now();
+      count(text);
+      return performance.now() - startedAt;
+    };
+    let seed = 1;
+    const bytes = Uint8Array.from({ length: 1_000_000 }, () => {
+      seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
+      return seed >>> 24;
+    });
+    const filling = timeOf(Buffer.from(bytes).toString("base64"));
+    const known = "'s".repeat(25_000);
+    // About 0.02; with a cache of 100,000 entries, which this fills, 0.1.
+    expect(Math.min(timeOf(known), timeOf(known), timeOf(known)) / filling).toBeLessThan(0.04);
+  });
+
+  test("cuts long texts to nearly as much as fits", async () => {
+    for (const model of ["gpt-5", "other"]) {
+      const counter = await tokenCounter(model);
+      for (const text of [samples.english, samples.base64, samples.chinese, `${"'s".repeat(99)} `]) {
+        const long = text.repeat(Math.ceil(200_000 / text.length));
+        const tokens = counter.count(counter.cut(long, 20_000));
+        expect(tokens).toBeLessThanOrEqual(20_000);
+        expect(tokens).toBeGreaterThan(19_800);
+      }
+      expect(counter.cut("none", 0)).toBe("");
     }
   });
 
