@@ -139,6 +139,7 @@ export function endRun(draft: Draft, ending: Ending): void {
     );
   }
   if (run.calls.length > 0) appendResults(draft);
+  run.unchecked = run.model?.task === "verify" || undefined;
   run.model = undefined;
   if (run.place) run.place = { state: "leaving", round: run.place.round, owedAt: run.revision };
   run.status = ending.status;

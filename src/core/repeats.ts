@@ -93,27 +93,27 @@ const callKeys = new WeakMap<ToolCall, string>();
 
 /** Equal for calls of one tool whose arguments mean the same. Worked out once for each call while it is remembered. */
 function callKey(call: ToolCall): string {
-  const key = callKeys.get(call) ?? `${call.name} ${canonical(readArguments(call.arguments))}`;
+  const key = callKeys.get(call) ?? `${call.name} ${comparableArguments(call.arguments)}`;
   callKeys.set(call, key);
   return key;
 }
 
-function readArguments(text: string): unknown {
+/** Arguments that cannot be read, or are nested too deeply to be gone through, are compared as they were written. */
+function comparableArguments(text: string): string {
   try {
-    return JSON.parse(text) as unknown;
+    return canonical(JSON.parse(text));
   } catch {
     return text;
   }
 }
 
-/** A result without what is new each time: the name under which the whole of a cut one is kept. */
-function comparable(result: ToolMessage): unknown {
-  if (!result.full) return result.content;
-  return [result.full.chars, result.full.bytes, textOf(result.content).slice(0, comparedOfCut)];
+/** A result without what is new each time: the note on what is cut out names the call. */
+function comparable({ content, full }: ToolMessage): unknown {
+  if (!full) return content;
+  const text = textOf(content);
+  const parts = typeof content === "string" ? [] : content.filter((part) => part.type !== "text");
+  return [full.chars, full.bytes, text.slice(0, full.head), text.slice(text.length - full.tail), parts];
 }
-
-/** So much of a cut result is sure to come before its note. */
-const comparedOfCut = 50;
 const quotedLength = 300;
 
 function quoteOf(turn: Turn): string {

@@ -216,6 +216,8 @@ export type Run = {
   /** How often an answer was asked for again because it did not fit the output, and how often it failed its verification. */
   reasks?: number | undefined;
   verifications?: number | undefined;
+  /** It ended before the check of its last answer did; a retry checks that answer first. */
+  unchecked?: boolean | undefined;
   /** Turns before this transcript index are no repetition any more: the run was retried since. */
   repeatsFrom?: number | undefined;
   /** Reads are executed, anything else is only described to the model. */

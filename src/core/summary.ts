@@ -28,6 +28,11 @@ const defaultInstructions =
 
 /** The share of the budget that is left for the summary itself. */
 const answerShare = 0.25;
+
+/** So many tokens of a summary are kept and sent: one that runs on must leave room for the work. */
+export function longestSummary(budgetTokens: number): number {
+  return Math.floor(Math.max(0, budgetTokens) * answerShare);
+}
 /** The shortest that a text is cut to before others are left out. */
 const shortest = 20;
 const overheadTokens = 60;
@@ -37,7 +42,8 @@ export function summaryRequest(input: SummaryInput): { instructions: string; mes
   const { messages, upTo, previous, instructions = defaultInstructions, budgetTokens, count, cutText } = input;
   const log = messages.slice(previous?.upTo ?? 0, upTo).filter((message) => !isSystem(message));
   const lines = log.flatMap(toLines);
-  const before = previous ? `Summary of what came before:\n${previous.text}\n\n` : "";
+  const known = previous ? cutText(previous.text, longestSummary(budgetTokens)) : "";
+  const before = previous ? `Summary of what came before:\n${known}\n\n` : "";
   const beside = count(instructions) + count(before) + overheadTokens;
   const room = Math.max(0, budgetTokens * (1 - answerShare) - beside);
   const shown = fit(lines, room, { count, cutText });

@@ -60,11 +60,14 @@ export function checkAnswer(
   }
   const refusals = run.verifications ?? 0;
   run.verifications = refusals + 1;
-  const message = `The answer failed its verification ${refusals + 1} times. Last: ${event.feedback}`;
+  const message = `The answer failed its verification ${refusals + 1} times. Last: ${event.feedback.slice(0, quotedLength).toWellFormed()}`;
   const { feedback, max } = event;
   askAgain(draft, { why: "verify", feedback, isLast: refusals >= max, reason: "verify_failed", message });
   return true;
 }
+
+/** So much of a check's words is repeated in the error; the transcript has them all. */
+const quotedLength = 500;
 
 function checkError({ code, message }: RunError): RunError {
   return { code, message: `The answer could not be verified: ${message}. Fix the check, then retry the run.` };

@@ -11,6 +11,7 @@
 import { append, type Change, type Draft, endRun, finish, log, makeDraft, oweModel } from "./change.ts";
 import type { EventMeta, RunEvent } from "./event.ts";
 import { deadlineAtBegin } from "./limits.ts";
+import type { Message } from "./message.ts";
 import { addUsage, isEnded, type Run } from "./run.ts";
 import { afterAnswer, checkAnswer } from "./transition-answers.ts";
 import * as calls from "./transition-calls.ts";
@@ -177,11 +178,23 @@ function retryRequested(draft: Draft, event: EventOf<"retry_requested">): boolea
   run.deadlineMs = event.limits?.deadlineMs ?? run.deadlineMs;
   run.deadlineAt = run.deadlineMs === undefined ? undefined : meta.at + run.deadlineMs;
   log(draft, { type: "run_retried", by: event.by });
+  const isUnchecked = run.unchecked && run.pendingInput.length === 0;
+  run.unchecked = undefined;
   // Others of its session may have been told since that it is their turn.
-  if (run.baseMessage === undefined) oweModel(draft);
-  else joinSession(draft);
+  if (run.baseMessage !== undefined) {
+    // They may have spoken too, so its answer is not the transcript's last word any more.
+    if (isUnchecked) run.pendingInput = [answerAgain];
+    joinSession(draft);
+  } else if (isUnchecked) run.model = { task: "verify", attempt: 1, owedAt: run.revision };
+  else oweModel(draft);
   return true;
 }
+
+const answerAgain: Message = {
+  role: "user",
+  content: "Your last answer could not be checked. Give it again.",
+  origin: "run",
+};
 
 const lateUsageKept = 64;
 

@@ -1,4 +1,5 @@
 import { type Message, textOf } from "./message.ts";
+import { longestSummary } from "./summary.ts";
 import type { Summary, WindowPlan, WindowSettings } from "./window.ts";
 import { placeCuts } from "./window-cuts.ts";
 import { isFromUser, isSystem, type Segment, toSegments } from "./window-segments.ts";
@@ -101,7 +102,9 @@ function toCondense({ messages, countMessage }: WindowInput, segments: Segment[]
   return upTo;
 }
 
-function toPlan({ messages, goal, summary, nudge }: WindowInput, start: number, reminders: number[]): WindowPlan {
+function toPlan(input: WindowInput, start: number, reminders: number[]): WindowPlan {
+  const { messages, goal, summary, nudge } = input;
+  const summaryTokens = mostOfSummary(input);
   const before: [number, number][] = [];
   for (let index = 0; index < start; index++) {
     if (isSystem(messages[index] as Message)) before.push([index, index + 1]);
@@ -113,6 +116,7 @@ function toPlan({ messages, goal, summary, nudge }: WindowInput, start: number, 
     messages: joined([...before, [start, messages.length]]),
     ...(goal !== undefined && goal < start ? { goal } : {}),
     ...(summary ? { summary: summary.id } : {}),
+    ...(summaryTokens === undefined ? {} : { summaryTokens }),
     ...(omitted > 0 ? { omitted } : {}),
     ...(placed.length > 0 ? { reminders: placed } : {}),
     ...(nudge === undefined ? {} : { nudge }),
@@ -148,6 +152,13 @@ function toReminders({ messages, goal, settings: { remindEvery } }: WindowInput)
   return places;
 }
 
+/** How much of a summary that is longer than its share is sent: it may be of another budget. */
+function mostOfSummary({ summary, settings: { budgetTokens }, fixedTokens, count }: WindowInput): number | undefined {
+  if (!summary || budgetTokens === undefined) return undefined;
+  const most = longestSummary(budgetTokens - fixedTokens);
+  return count(summary.text) > most ? most : undefined;
+}
+
 type Costs = {
   /** Tokens of the request if the transcript is sent from this index on. */
   from(start: number): number;
@@ -165,7 +176,7 @@ function createCosts(input: WindowInput, reminders: number[]): Costs {
       ? { tokens: 0, restated: 0 }
       : { tokens: countMessage(messages[goal] as Message), restated: count(goalTextOf(messages, goal)) };
   const reminder = Math.min(asked.restated, reminderTokens) + reminderOverhead;
-  const told = count(summary?.text ?? "") + count(nudge ?? "");
+  const told = (mostOfSummary(input) ?? count(summary?.text ?? "")) + count(nudge ?? "");
   const beside = fixedTokens + system + told + renderOverhead + asked.tokens;
   return {
     beside,

@@ -23,10 +23,11 @@ export function renderWindow(plan: WindowPlan, given: Given): Message[] {
   return [...system, ...notes, ...rest];
 }
 
-function notesOf({ summary, omitted }: WindowPlan, { summaryText }: Given): Message[] {
+function notesOf({ summary, summaryTokens, omitted }: WindowPlan, { summaryText = "", cutText }: Given): Message[] {
   const notes: Message[] = [];
   if (summary !== undefined) {
-    const content = `Summary of the earlier part of this conversation, which is left out:\n${summaryText ?? ""}`;
+    const text = summaryTokens === undefined ? summaryText : `${cutText(summaryText, summaryTokens)}…`;
+    const content = `Summary of the earlier part of this conversation, which is left out:\n${text}`;
     notes.push({ role: "system", content });
   }
   if (omitted !== undefined) {

@@ -20,6 +20,8 @@ export type WindowPlan = {
   goal?: number | undefined;
   /** Id of the summary that stands for what is left out. */
   summary?: number | undefined;
+  /** The summary is sent cut to so many tokens. */
+  summaryTokens?: number | undefined;
   /** How many messages are left out without a summary. */
   omitted?: number | undefined;
   /** Indexes of messages whose sent form carries the restated goal. */

@@ -2,7 +2,7 @@ import type { AgentDefinition } from "../core/agent.ts";
 import type { Message } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import { goalOf } from "../core/session.ts";
-import { summaryRequest } from "../core/summary.ts";
+import { longestSummary, summaryRequest } from "../core/summary.ts";
 import type { WindowPlan, WindowSettings } from "../core/window.ts";
 import { planWindow } from "../core/window-plan.ts";
 import { renderWindow } from "../core/window-render.ts";
@@ -121,18 +121,31 @@ export async function shrink(
   const sent = window.messages.reduce((sum, message) => sum + counter.countMessage(message), 0);
   const settings = { ...settingsOf(run, agent), budgetTokens: Math.max(window.tokens, sent) };
   const whole = sent + fixedTokens(agent.definition, counter, settings);
-  const budgetTokens = Math.floor(Math.min(limitTokens, whole * shrinkTo));
-  const smaller = await chooseWindow({
-    run: { ...run, windowBudget: budgetTokens },
-    agent,
-    messages: transcript.messages,
-    nudge: undefined,
-  });
-  return smaller.type === "too_small" ? undefined : budgetTokens;
+  // Each refusal leaves a smaller budget than the one before, so that they end.
+  const most = Math.min(Math.floor(whole * shrinkTo), (run.windowBudget ?? Number.POSITIVE_INFINITY) - 1);
+  // A number that leaves no window at all was no limit.
+  for (const budgetTokens of [Math.min(limitTokens, most), most]) {
+    const smaller = await chooseWindow({
+      run: { ...run, windowBudget: budgetTokens },
+      agent,
+      messages: transcript.messages,
+      nudge: undefined,
+    });
+    if (smaller.type !== "too_small") return budgetTokens;
+  }
+  return undefined;
 }
 
 /** A summary's own budget where the agent has none. */
 const defaultSummaryBudget = 16_000;
+
+/** A summary as it is kept: within its share of the window it will stand in. */
+export async function fitSummary({ run, agent }: TurnStep, text: string): Promise<string> {
+  const counter = await agent.tokens();
+  const { budgetTokens = defaultSummaryBudget } = settingsOf(run, agent);
+  const kept = counter.cut(text, longestSummary(budgetTokens));
+  return kept.length < text.length ? `${kept}…` : text;
+}
 
 /** What the summariser is asked. */
 export async function toSummaryRequest({

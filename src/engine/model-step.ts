@@ -73,8 +73,8 @@ async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOut
   }
   const event = await toEvent(deps, turn, call, chosen);
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
-  if (!result.change) await reportUsage(deps, run.runId, call);
-  else {
+  if (!result.change || event.type === "window_shrunk") await reportUsage(deps, run.runId, call);
+  if (result.change) {
     const errorType = "error" in event ? event.error.code : undefined;
     recordModel(deps, call, { run: result.change.run, before: run, agent, context, errorType });
   }

@@ -2,7 +2,7 @@ import type { RunEvent } from "../core/event.ts";
 import { effectiveLimits } from "../core/limits.ts";
 import { answerTextOf } from "../core/reply-text.ts";
 import type { StepOutcome } from "../ports.ts";
-import { toSummaryRequest } from "./choose-window.ts";
+import { fitSummary, toSummaryRequest } from "./choose-window.ts";
 import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
 import { afterAbort, afterReport, type RunStepDeps } from "./step.ts";
 import { failed, type TurnStep } from "./turn-step.ts";
@@ -21,7 +21,7 @@ export async function performSummary(deps: RunStepDeps, turn: TurnStep): Promise
     await reportUsage(deps, run.runId, call);
     return afterAbort(deps, run, context);
   }
-  const event = toEvent(deps, turn, call);
+  const event = await toEvent(deps, turn, call);
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
   if (!result.change) await reportUsage(deps, run.runId, call);
   else {
@@ -31,16 +31,16 @@ export async function performSummary(deps: RunStepDeps, turn: TurnStep): Promise
   return afterReport(deps, result, context);
 }
 
-function toEvent(
+async function toEvent(
   deps: RunStepDeps,
   turn: TurnStep,
   call: ModelCall,
-): Extract<RunEvent, { type: "summarised" | "model_failed" }> {
+): Promise<Extract<RunEvent, { type: "summarised" | "model_failed" }>> {
   const { outcome, execution } = call;
   const { step } = turn.context;
   const failure = failureOf(outcome);
   if (!failure) {
-    const text = outcome.type === "reply" ? answerTextOf(outcome.reply) : "";
+    const text = outcome.type === "reply" ? await fitSummary(turn, answerTextOf(outcome.reply)) : "";
     return { type: "summarised", step, execution, text, usage: outcome.usage };
   }
   const event = failed(deps, turn, call, failure);

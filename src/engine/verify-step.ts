@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { PermanentError, RetryableError, toError } from "../core/errors.ts";
 import type { RunEvent } from "../core/event.ts";
 import { effectiveLimits } from "../core/limits.ts";
@@ -58,7 +59,7 @@ async function check(deps: RunStepDeps, { run, agent, transcript, context }: Tur
     if (signal.aborted) give();
     else signal.addEventListener("abort", () => setImmediate(give), { once: true });
   });
-  const asked = verify(answerOf(run.structured, messages), {
+  const asked = verify(answerOf(agent, messages), {
     runId,
     turn: turns,
     attempt: run.model?.attempt ?? 1,
@@ -74,11 +75,11 @@ async function check(deps: RunStepDeps, { run, agent, transcript, context }: Tur
   return Promise.race([asked, abandoned]);
 }
 
-/** The answer to check: the transcript's last message, as a value if it was asked for as one. */
-function answerOf(structured: boolean | undefined, messages: TurnStep["transcript"]["messages"]): unknown {
+/** The answer to check: the transcript's last message, as a value if the agent, as it is now, asks for one. */
+function answerOf({ answers }: TurnStep["agent"], messages: TurnStep["transcript"]["messages"]): unknown {
   const last = messages.at(-1);
   const text = last?.role === "assistant" ? answerTextOf(last) : "";
-  if (!structured) return text;
+  if (!answers.parseOutput) return text;
   const found = findJson(text);
   return found.found ? found.value : text;
 }
@@ -109,8 +110,16 @@ function toEventOfThrown(deps: RunStepDeps, turn: TurnStep, thrown: unknown): Ve
 function readVerdict(verdict: Verdict): { ok: boolean; feedback?: string | undefined } | undefined {
   if (typeof verdict === "boolean") return { ok: verdict };
   if (typeof verdict === "string") return { ok: false, feedback: verdict };
-  return typeof verdict === "object" && typeof verdict?.ok === "boolean" ? verdict : undefined;
+  return verdictSchema.safeParse(verdict).data;
 }
+
+const verdictSchema = z.object({
+  ok: z.boolean(),
+  feedback: z
+    .string()
+    .nullish()
+    .transform((text) => text ?? undefined),
+});
 
 function refused({ run, agent, context }: TurnStep, feedback: string | undefined): VerifyEvent {
   const max = effectiveLimits(agent.limits, run).maxReasks ?? 0;
@@ -118,10 +127,25 @@ function refused({ run, agent, context }: TurnStep, feedback: string | undefined
 }
 
 function failed({ context }: TurnStep, code: string, message: string, nextAt: number | null = null): VerifyEvent {
-  return { type: "verify_failed", step: context.step, error: { code, message }, nextAt };
+  const error = { code, message: shorten(message, mostInError) };
+  return { type: "verify_failed", step: context.step, error, nextAt };
 }
 
 function toFeedback(feedback: string | undefined): string {
   const why = feedback === undefined || feedback.trim() === "" ? "it did not pass the check" : feedback;
+  return tell(shorten(why, mostFeedback));
+}
+
+/** What a check says goes into the transcript, what its failure says into the run's head: neither is without end. */
+const mostFeedback = 20_000;
+const mostInError = 1_000;
+
+function shorten(text: string, most: number): string {
+  return (
+    text.length > most ? `${text.slice(0, most)}… [cut here; ${text.length} characters in all]` : text
+  ).toWellFormed();
+}
+
+function tell(why: string): string {
   return `Your answer was checked and not accepted: ${why}\nCorrect it and answer again.`;
 }

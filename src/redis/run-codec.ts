@@ -10,7 +10,7 @@ import { minReader, type OpenCall, type Run, runStatuses, schemaVersion, stopRea
 
 const count = z.int().nonnegative();
 const time = z.number();
-const holdSchema = z.looseObject({ reason: z.string(), detail: z.string(), count });
+const holdSchema = z.looseObject({ reason: z.string(), detail: z.string(), count, gate: z.string().optional() });
 const errorSchema = z.looseObject({ code: z.string(), message: z.string() });
 const stepFields = {
   attempt: z.int(),
@@ -66,6 +66,7 @@ const headSchema = z.object({
   structured: z.boolean().optional(),
   reasks: count.optional(),
   verifications: count.optional(),
+  unchecked: z.boolean().optional(),
   usage: z.looseObject({
     inputTokens: z.number(),
     outputTokens: z.number(),

@@ -8,6 +8,9 @@ describe("findJson", () => {
     ["  [1, 2]\n", [1, 2]],
     ['Here it is:\n```json\n{"a":1}\n```\nDone.', { a: 1 }],
     ['~~~\n{"a":"```"}\n~~~', { a: "```" }],
+    ['Here:\r\n```json\r\n{"a":1}\r\n```\r\n', { a: 1 }],
+    ['````\n```\n{"a":1}\n```\n', { a: 1 }],
+    ['```js\nlet x\n```\n```json\n{"a":1}\n```', { a: 1 }],
     ["null", null],
   ])("reads %j", (text, value) => expect(findJson(text)).toEqual({ found: true, value }));
 
@@ -19,6 +22,13 @@ describe("findJson", () => {
   ])("finds no value in %j", (text, problem) => {
     expect(findJson(text)).toMatchObject({ found: false, problem: expect.stringContaining(problem) });
   });
+});
+
+test("fences without end take no time", () => {
+  const startedAt = performance.now();
+  expect(findJson("```a\n".repeat(200_000)).found).toBe(false);
+  expect(findJson(`x\n${"`".repeat(1_000_000)}`).found).toBe(false);
+  expect(performance.now() - startedAt).toBeLessThan(2_000);
 });
 
 test("feedback names path, expected and received", () => {

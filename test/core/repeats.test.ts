@@ -75,8 +75,8 @@ describe("findRepetition", () => {
   });
 
   test("takes cut results for equal that were kept under different names", () => {
-    const cut = (ref: string): Message[] => {
-      const messages = turns([["read", "{}", "x".repeat(200)]]);
+    const cut = (ref: string, text = "x".repeat(200)): Message[] => {
+      const messages = turns([["read", "{}", text]]);
       return messages.map((message) =>
         message.role === "tool"
           ? {
@@ -88,6 +88,30 @@ describe("findRepetition", () => {
       );
     };
     expect(find([...cut("call-1-1"), ...cut("call-2-1")])).toMatchObject({ rounds: 2 });
+    expect(find([...cut("call-1-1"), ...cut("call-2-1", `${"x".repeat(199)}y`)])).toBeNull();
+  });
+
+  test("compares cut results with images by both", () => {
+    const withImage = (url: string): Message[] =>
+      turns([["read", "{}", ""]]).map((message) =>
+        message.role === "tool"
+          ? {
+              ...message,
+              content: [
+                { type: "text", text: "ab" },
+                { type: "image_url", image_url: { url } },
+              ],
+              full: { name: "n", runId: "r", ref: "n", chars: 9, bytes: 9, head: 1, tail: 1 },
+            }
+          : message,
+      );
+    expect(find([...withImage("data:,1"), ...withImage("data:,1")])).toMatchObject({ rounds: 2 });
+    expect(find([...withImage("data:,1"), ...withImage("data:,2")])).toBeNull();
+  });
+
+  test("compares arguments nested without end as they were written", () => {
+    const deep = "[".repeat(200_000) + "]".repeat(200_000);
+    expect(find(turns([["get", deep, "4"]], [["get", deep, "4"]]))).toMatchObject({ rounds: 2 });
   });
 
   test("quotes the result, in words for the model and for people", () => {

@@ -52,6 +52,26 @@ describe("an answer that must be verified", () => {
     expect(over.run).toMatchObject({ status: "failed", stopReason: "verify_failed", error: { code: "timeout" } });
   });
 
+  test("is checked first by a retry, where the check did not come to an end", () => {
+    const asked = answer(begun(), { type: "verify" });
+    const error = { code: "threw", message: "no database" };
+    const failed = (world: World): World =>
+      step(world, { type: "verify_failed", step: ref(world), error, nextAt: null });
+    const retry = (world: World): World => step(world, { type: "retry_requested", by: "p" });
+    const again = retry(failed(asked));
+    expect(again.run).toMatchObject({ status: "running", model: { task: "verify", attempt: 1 } });
+    expect(again.run.unchecked).toBeUndefined();
+    expect(verified(again).run).toMatchObject({ status: "completed" });
+    expect(retry(failed(more(asked))).run.model?.task).toBeUndefined();
+    const shared = { session: "s", baseMessage: 0, place: { state: "active" as const, round: 1, owedAt: 1 } };
+    const inSession = { ...asked, run: { ...asked.run, ...shared } };
+    expect(retry(failed(inSession)).run).toMatchObject({
+      place: { state: "joined" },
+      pendingInput: [{ role: "user", origin: "run" }],
+    });
+    expect(retry(failed(more(inSession))).run.pendingInput).toMatchObject([{ content: "more" }]);
+  });
+
   test("takes no other event for its step, and its events fit no other step", () => {
     const asked = answer(begun(), { type: "verify" });
     const error = { code: "x", message: "x" };

@@ -164,7 +164,8 @@ describe("with a budget", () => {
     });
     expect(plan(goals, { settings: { budgetTokens: 150 } })).toMatchObject({ type: "too_small" });
     const summary = { id: 1, text: "word ".repeat(500), upTo: 1 };
-    expect(plan(goals, { settings: budget, summary }).type).toBe("too_small");
+    const shortened = plan(goals, { settings: budget, summary });
+    expect(shortened).toMatchObject({ type: "window", plan: { summary: 1, summaryTokens: expect.any(Number) } });
     expect(plan([user([{ type: "text", text: "x ".repeat(999) }])], { settings: budget }).type).toBe("too_small");
   });
 });

@@ -11,6 +11,10 @@ test.each([
   ["The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 1_048_576],
   ["Prompt contains 40000 tokens, too large for model with 32768 maximum context length", 32_768],
   ["requested tokens (4300) exceed context window of 4096", 4_096],
+  ["This model's maximum context length is 128k tokens", 128_000],
+  ["This model's context window is 32 768 tokens, you sent 40000", 32_768],
+  ["the context window of 2 images is exceeded", undefined],
+  ["maximum context 1.5 MB", undefined],
   ["the request exceeds the available context size, try increasing it", undefined],
 ])("reads %j", (message, tokens) => expect(readLimitTokens(message)).toBe(tokens));
 
