@@ -25,7 +25,7 @@ export function imageUrlOf(part: Part): string | undefined {
 /** The data of a part as it stands there, and what is known of it. `bytes`: decoded. */
 export type PartData = { mediaType: string; base64: string; bytes: number };
 
-/** The data that a part carries; undefined for an address or an id. */
+/** The data that a part carries, in whatever case its `data:` URL is written; undefined for an address or an id. */
 export function dataOf(part: Part): PartData | undefined {
   if (part.type === "input_audio") {
     const { data, format } = asRecord(part.input_audio);
@@ -34,11 +34,14 @@ export function dataOf(part: Part): PartData | undefined {
   }
   const url = part.type === "file" ? asText(asRecord(part.file).file_data) : imageUrlOf(part);
   // The data may be many megabytes: no pattern runs over it.
-  const comma = url?.startsWith("data:") ? url.indexOf(",") : -1;
+  const comma = /^\s*data:/i.test(url ?? "") ? (url as string).indexOf(",") : -1;
   if (url === undefined || comma === -1) return undefined;
-  const [mediaType = "", ...parameters] = url.slice(5, comma).split(";");
+  const [mediaType = "", ...parameters] = url
+    .slice(url.indexOf(":") + 1, comma)
+    .toLowerCase()
+    .split(/\s*;\s*/);
   if (!parameters.includes("base64")) return undefined;
-  return toData(mediaType.toLowerCase() || "text/plain", url.slice(comma + 1));
+  return toData(mediaType.trim() || "text/plain", url.slice(comma + 1));
 }
 
 function toData(mediaType: string, base64: string): PartData {

@@ -4,6 +4,7 @@ import type { Content, ContentPart } from "../core/message.ts";
 import {
   dataOf,
   fileNameOf,
+  hostOf,
   imageUrlOf,
   isAttachment,
   isTextFile,
@@ -65,7 +66,7 @@ function asText(text: string): ContentPart {
 /** `image: image/png, 640x480, 34 KB`; an address in whole, since a tool may be able to look at it. */
 function nameOf(part: ContentPart, label: string = kindOf(part)): string {
   const url = imageUrlOf(part);
-  const facts = url !== undefined && !url.startsWith("data:") ? url : partFacts(part);
+  const facts = url !== undefined && hostOf(url) !== undefined ? url : partFacts(part);
   return facts === "" ? label : `${label}: ${facts}`;
 }
 

@@ -1,7 +1,7 @@
 // Images and files in what a tool returned: found wherever they stand, bounded, taken out of the text.
 
 import type { ContentPart } from "../core/message.ts";
-import { dataOf, describePart, isAttachment, kindOf, problemsOfPart, toSize } from "../core/parts.ts";
+import { dataOf, describePart, imageUrlOf, isAttachment, kindOf, problemsOfPart, toSize } from "../core/parts.ts";
 import { readImage } from "./media-type.ts";
 import { imagePart, maxPartBytes } from "./parts.ts";
 
@@ -39,13 +39,26 @@ export function liftAttachments(value: unknown): Lifted | undefined {
 }
 
 /** Bytes that are an image, or a part that holds what its type is about. */
-function toAttachment(value: object): ContentPart | undefined {
+export function toAttachment(value: object): ContentPart | undefined {
   if (value instanceof Uint8Array || value instanceof ArrayBuffer) {
     const bytes = value instanceof ArrayBuffer ? new Uint8Array(value) : value;
     return bytes.length <= maxPartBytes && readImage(bytes) ? imagePart(bytes) : undefined;
   }
-  const part = value as ContentPart;
-  return typeof part.type === "string" && isAttachment(part) && problemsOfPart(part).length === 0 ? part : undefined;
+  const { type } = value as { type?: unknown };
+  if (typeof type !== "string" || !isAttachment(value as ContentPart)) return undefined;
+  const part = tidy(value as ContentPart);
+  return problemsOfPart(part).length === 0 ? part : undefined;
+}
+
+/** An image in the one form that servers take: its address in an object, a `data:` URL without line breaks or capitals. */
+function tidy(part: ContentPart): ContentPart {
+  const url = imageUrlOf(part);
+  if (url === undefined) return part;
+  const data = dataOf(part);
+  const plain = data ? `data:${data.mediaType};base64,${data.base64.replaceAll(/\s+/g, "")}` : url;
+  if (plain === url && typeof part.image_url === "object") return part;
+  const more = typeof part.image_url === "object" ? part.image_url : {};
+  return { ...part, image_url: { ...more, url: plain } };
 }
 
 /** Lists and objects that hold no attachment stay the same. */

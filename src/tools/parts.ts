@@ -40,7 +40,7 @@ export function textPart(text: string): ContentPart {
  * An image for a model to look at. Bytes and files travel with the message; an http or https address is fetched by the
  * model's server.
  *
- * @throws DroverError "invalid" for what is no image, "too_large" over `maxBytes`, "not_found" for a file that is not there.
+ * @throws DroverError "invalid" for what is no image or no file, "too_large" over `maxBytes`, "not_found" for a file that is not there.
  */
 export function imagePart(source: PartSource, options: ImagePartOptions = {}): ContentPart {
   const { detail } = options;
@@ -49,7 +49,7 @@ export function imagePart(source: PartSource, options: ImagePartOptions = {}): C
   if (hostOf(address) !== undefined) return { type: "image_url", image_url: { url: address, ...more } };
   const { bytes, told } = readSource(source, options.maxBytes);
   const facts = readImage(bytes);
-  const mediaType = toImageType(bytes, facts?.mediaType, options.mediaType ?? told);
+  const mediaType = toImageType(bytes, facts?.mediaType, options.mediaType?.toLowerCase() ?? told);
   const size = facts ? { width: facts.width, height: facts.height } : {};
   return { type: "image_url", image_url: { url: toDataUrl(mediaType, bytes), ...more }, ...size };
 }
@@ -78,7 +78,7 @@ function isSameType(a: string, b: string): boolean {
 export function filePart(source: PartSource, options: FilePartOptions = {}): ContentPart {
   const { bytes, told, name } = readSource(source, options.maxBytes);
   const filename = options.filename ?? name;
-  const mediaType = options.mediaType ?? told ?? mediaTypeOf(bytes, filename);
+  const mediaType = options.mediaType?.toLowerCase() ?? told ?? mediaTypeOf(bytes, filename);
   if (mediaType === undefined) {
     throw new DroverError(
       "invalid",
@@ -111,7 +111,11 @@ function readSource(source: PartSource, maxBytes: number = maxPartBytes): Read {
   if (source instanceof Uint8Array) return { bytes: checked(source, maxBytes) };
   if (typeof source === "string" || source instanceof URL) return readDataUrl(String(source), maxBytes);
   try {
-    checkSize(statSync(source.path).size, maxBytes, `"${source.path}"`);
+    const found = statSync(source.path);
+    // A device or a pipe may never end.
+    if (!found.isFile())
+      throw new DroverError("invalid", `"${source.path}" is no file. Give the path of one, or bytes.`);
+    checkSize(found.size, maxBytes, `"${source.path}"`);
     return { bytes: checked(readFileSync(source.path), maxBytes), name: basename(source.path) };
   } catch (thrown) {
     if (thrown instanceof DroverError) throw thrown;

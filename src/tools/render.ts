@@ -1,7 +1,7 @@
 // Makes message content of whatever a tool returned. Bounded, and it never throws: the tool has had its effect.
 
 import type { Content, ContentPart } from "../core/message.ts";
-import { boundAttachments, liftAttachments, textSizeOf } from "./attachments.ts";
+import { boundAttachments, liftAttachments, textSizeOf, toAttachment } from "./attachments.ts";
 import { isObject } from "./json-schema.ts";
 import { cleanText, reasonOf } from "./messages.ts";
 
@@ -19,7 +19,8 @@ export function renderResult(value: unknown): Content {
   try {
     if (value === undefined) return "Done.";
     if (typeof value === "string") return cutText(value, maxResultBytes);
-    if (isContentParts(value)) return renderParts(boundAttachments(value));
+    const parts = toContentParts(value);
+    if (parts) return renderParts(boundAttachments(parts));
     const lifted = liftAttachments(value);
     if (!lifted) return renderJson(value);
     const text = lifted.rest === undefined ? [] : [{ type: "text", text: renderJson(lifted.rest) }];
@@ -45,16 +46,17 @@ function headOf(text: string, maxBytes: number): string {
   return bytes.toString("utf8", 0, end);
 }
 
-/** Part types that every provider of this protocol knows; each carries its content in a field of its own name. */
-const partTypes: ReadonlySet<string> = new Set(["text", "image_url", "input_audio", "file", "refusal"]);
-
-function isContentParts(value: unknown): value is ContentPart[] {
-  if (!Array.isArray(value) || value.length === 0) return false;
-  return value.every((part: unknown) => {
-    if (!isObject(part) || typeof part.type !== "string" || !partTypes.has(part.type)) return false;
-    const held = part[part.type];
-    return part.type === "text" || part.type === "refusal" ? typeof held === "string" : held !== undefined;
+/** A list of nothing but texts and attachments that hold what their type is about; a listing of files, say, is data. */
+function toContentParts(value: unknown): ContentPart[] | undefined {
+  if (!Array.isArray(value) || value.length === 0) return undefined;
+  const parts: (ContentPart | undefined)[] = value.map((part: unknown) => {
+    if (!isObject(part)) return undefined;
+    if (part.type === "text" || part.type === "refusal") {
+      return typeof part[part.type] === "string" ? (part as ContentPart) : undefined;
+    }
+    return toAttachment(part);
   });
+  return parts.every((part) => part !== undefined) ? parts : undefined;
 }
 
 function renderParts(parts: ContentPart[]): ContentPart[] {

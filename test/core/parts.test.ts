@@ -26,6 +26,7 @@ describe("a part is described without its data", () => {
     ],
     ["[image: at pics.example]", { type: "image_url", image_url: "http://pics.example" }],
     ["[image]", { type: "image_url", image_url: { url: "data:image/png,raw" } }],
+    ["[image: image/png, 3 B]", { type: "image_url", image_url: { url: " DATA:IMAGE/PNG ; BASE64,QUJD" } }],
     ["[image]", { type: "image_url" }],
     ["[image: text/plain, 2 B]", { type: "image_url", image_url: { url: "data:;base64,QUI=" } }],
     ["[audio: audio/wav, 1 B]", { type: "input_audio", input_audio: { data: "QQ==", format: "wav" } }],

@@ -54,6 +54,14 @@ describe("input", () => {
     expect(contentOf([text("Here:"), part], "content.parts")).toBe(`Here:\n\n${description}`);
   });
 
+  test("data is never told as an address, however it is written", () => {
+    for (const url of ["DATA:image/png;base64,QUJD", "data:image/png,QUJD", "blob:QUJD"]) {
+      const told = JSON.stringify(contentOf([text("a"), { type: "image_url", image_url: { url } }], "part.image_url"));
+      expect(told).toContain("you cannot see it");
+      expect(told).not.toContain("QUJD");
+    }
+  });
+
   test("only what was refused is described", () => {
     expect(contentOf([image, pdf], "part.file")).toEqual([
       onWire,

@@ -30,9 +30,28 @@ describe("images and files in what a tool returns", () => {
     ["other bytes", { a: Buffer.from("secret") }, '{"a":"[6 bytes of binary data]"}'],
     ["something that only has such a type", { type: "file", name: "a.txt" }, '{"type":"file","name":"a.txt"}'],
     ["an image without its address", { type: "image_url", image_url: {} }, '{"type":"image_url","image_url":{}}'],
+    ["a listing of files", [{ type: "file", file: "a.txt" }], '[{"type":"file","file":"a.txt"}]'],
+    ["a listing that names paths", [{ type: "file", file: { path: "a" } }], '[{"type":"file","file":{"path":"a"}}]'],
+    [
+      "an image at no address",
+      [{ type: "image_url", image_url: "a.png" }],
+      '[{"type":"image_url","image_url":"a.png"}]',
+    ],
     ["an object that shows itself", { toJSON: () => "me", image }, '"me"'],
   ])("%s stays what it was", (_name, value, expected) => {
     expect(renderResult(value)).toBe(expected);
+  });
+
+  test.each<[string, (url: string) => unknown]>([
+    ["in capitals", (url) => url.replace("data:image/png;base64", "DATA:IMAGE/PNG;BASE64")],
+    ["with spaces", (url) => ` ${url.replace(";", " ; ")}`],
+    ["broken into lines", (url) => url.replace(/.{60}/g, "$&\r\n")],
+  ])("a data: URL %s becomes one that servers take", (_name, respell) => {
+    const { url } = image.image_url as { url: string };
+    expect(renderResult({ type: "image_url", image_url: { url: respell(url), detail: "low" } })).toEqual([
+      { ...image, image_url: { url, detail: "low" } },
+    ]);
+    expect(renderResult([{ type: "image_url", image_url: respell(url) }])).toEqual([image]);
   });
 
   test("attachments have a bound of their own, and what is over it is named", () => {

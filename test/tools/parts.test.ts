@@ -69,6 +69,7 @@ describe("an image part", () => {
     expect(imagePart({ path: write("a.png", png) })).toEqual(part);
     expect(imagePart(pngUrl)).toEqual(part);
     expect(imagePart(png, { detail: "low", mediaType: "image/png" }).image_url).toEqual({ url: pngUrl, detail: "low" });
+    expect(imagePart(png, { mediaType: "image/PNG" })).toEqual(part);
     const remote = { type: "image_url", image_url: { url: "https://pics.example/a.png" } };
     expect(imagePart("https://pics.example/a.png")).toEqual(remote);
     expect(imagePart(new URL("https://pics.example/a.png"))).toEqual(remote);
@@ -90,6 +91,8 @@ describe("an image part", () => {
     ["a path as text", () => imagePart("/home/a.png"), "invalid", /"\/home\/a.png" is no data:/],
     ["no bytes", () => imagePart(Buffer.alloc(0)), "invalid", /there are none/],
     ["a file that is not there", () => imagePart({ path: join(dir, "no.png") }), "not_found", /cannot be read: ENOENT/],
+    ["a directory", () => imagePart({ path: dir }), "invalid", /is no file/],
+    ["a device that never ends", () => imagePart({ path: "/dev/zero" }), "invalid", /"\/dev\/zero" is no file/],
     ["too much", () => imagePart(png, { maxBytes: 10 }), "too_large", /a part may have 10/],
     ["too large a file", () => imagePart({ path: write("b.png", png) }, { maxBytes: 10 }), "too_large", /b.png" has/],
     ["too long a URL", () => imagePart(pngUrl, { maxBytes: 10 }), "too_large", /raise maxBytes/],

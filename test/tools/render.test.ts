@@ -100,7 +100,7 @@ describe("a result is bounded", () => {
   });
 
   test("parts: the text is cut, what does not fit is left out and said", () => {
-    const image = { type: "image_url", image_url: { url: "x".repeat(maxResultBytes) } };
+    const image = { type: "image_url", image_url: { url: `https://x.example/${"x".repeat(maxResultBytes)}` } };
     const many = renderResult([{ type: "text", text: "seen" }, image, { type: "text", text: "after" }]);
     expect(many).toEqual([
       { type: "text", text: "seen" },
