@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { PermanentError, RetryableError, toError } from "../core/errors.ts";
 import type { RunEvent } from "../core/event.ts";
 import { effectiveLimits } from "../core/limits.ts";
@@ -110,16 +109,10 @@ function toEventOfThrown(deps: RunStepDeps, turn: TurnStep, thrown: unknown): Ve
 function readVerdict(verdict: Verdict): { ok: boolean; feedback?: string | undefined } | undefined {
   if (typeof verdict === "boolean") return { ok: verdict };
   if (typeof verdict === "string") return { ok: false, feedback: verdict };
-  return verdictSchema.safeParse(verdict).data;
+  if (typeof verdict !== "object" || typeof verdict?.ok !== "boolean") return undefined;
+  const { ok, feedback = "" } = verdict;
+  return typeof feedback === "string" ? { ok, feedback } : undefined;
 }
-
-const verdictSchema = z.object({
-  ok: z.boolean(),
-  feedback: z
-    .string()
-    .nullish()
-    .transform((text) => text ?? undefined),
-});
 
 function refused({ run, agent, context }: TurnStep, feedback: string | undefined): VerifyEvent {
   const max = effectiveLimits(agent.limits, run).maxReasks ?? 0;

@@ -7,6 +7,7 @@ import { refusedByTemplate } from "./templates.ts";
 /**
  * What one server was found to refuse, by name:
  * - `stream_options`: a field of the request, left out;
+ * - `response_format.strict`: the schema of answers as one to keep to strictly, sent as one that is not;
  * - `max_tokens>max_completion_tokens`: a field that has another name there;
  * - `schema.additionalProperties`: a keyword of tool schemas, left out or written otherwise; `schema.type[]`: lists of types;
  * - `message.reasoning_content`: a field of earlier answers, left out;
@@ -58,12 +59,15 @@ export function findQuirk(
   if (part !== undefined) return part;
   const shape = refusedByTemplate(error, body, body.messages).find((candidate) => !known.has(candidate));
   if (shape !== undefined) return shape;
-  if (error.status !== 400 && error.status !== 422) return undefined;
   const text = `${error.message} ${error.param ?? ""}`;
+  const format = refusedFormat(error, text, body);
+  if (error.status !== 400 && error.status !== 422) return format.find((candidate) => !known.has(candidate));
   const isRefusal = refusedWords.test(text) || refusedCodes.has(error.code ?? "");
   const candidates = [
+    // A schema that is refused as strict is no refusal of the field that holds it.
+    ...format.filter((candidate) => candidate !== "response_format"),
     ...(isRefusal ? refusedFields(error, text, body) : []),
-    ...refusedFormat(text, body),
+    ...format,
     ...(isRefusal ? refusedKeywords(text, body) : []),
     ...(isRefusal ? refusedMessageFields(text, body) : []),
     ...refusedContent(text, body),
@@ -87,11 +91,23 @@ function refusedFields(error: ServerError, text: string, body: Body): string[] {
   });
 }
 
+const formatWords =
+  /response[ _-]?(?:format|schema|mime)|json[ _-]?(?:schema|mode|object)|structured[ _-]?outputs?|output[ _-]?(?:format|schema)|guided|grammar/i;
+/** Local servers call it a failure of their own, routers say that nobody takes it. */
+const formatStatuses = new Set([undefined, 400, 404, 422, 500, 501]);
+
 /** A form of answers that a server cannot enforce, or not this one; it is told to the model instead. */
-function refusedFormat(text: string, body: Body): string[] {
-  const isAbout = /response_format|json_schema|json schema|structured output|guided|grammar/i.test(text);
-  return isAbout && Object.hasOwn(body, "response_format") ? ["response_format"] : [];
+function refusedFormat({ status, code }: ServerError, text: string, body: Body): string[] {
+  // An answer of the model that did not fit the form is no refusal of the form.
+  if (!formatStatuses.has(status) || code === "json_validate_failed") return [];
+  if (!Object.hasOwn(body, "response_format") || !formatWords.test(text)) return [];
+  const isBroken = status === 400 || status === 422;
+  if (!isBroken && !refusedWords.test(text) && !/fail|cannot|can't|invalid/i.test(text)) return [];
+  const isStrict = formatSchema.safeParse(body.response_format).success;
+  return [...(isStrict && /invalid schema|strict/i.test(text) ? ["response_format.strict"] : []), "response_format"];
 }
+
+const formatSchema = z.object({ json_schema: z.object({ strict: z.literal(true) }) });
 
 function refusedKeywords(text: string, body: Body): string[] {
   const schemas = (body.tools ?? []).map((tool) => tool.function.parameters);

@@ -29,7 +29,9 @@ export function toRequestBody(request: ModelRequest, settings: RequestSettings):
       function: { name: legalOf(name), description, parameters: adaptSchema(parameters, schemaQuirks) },
     }));
   }
-  if (request.output && !quirks.has("response_format")) body.response_format ??= toResponseFormat(request.output);
+  if (request.output && !quirks.has("response_format")) {
+    body.response_format ??= toResponseFormat(request.output, { mayBeStrict: !quirks.has("response_format.strict") });
+  }
   if (settings.stream) {
     body.stream = true;
     body.stream_options = { ...(request.request.stream_options as object | undefined), include_usage: true };
