@@ -1,5 +1,6 @@
 import type { Redis, RedisOptions } from "ioredis";
 import { createStepQueue } from "./bullmq/step-queue.ts";
+import type { OperatorLimits } from "./core/fleet-limits.ts";
 import type { Redaction } from "./core/redact-event.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 import type { SweepDeps } from "./engine/sweep.ts";
@@ -7,6 +8,7 @@ import { createIds } from "./ids.ts";
 import { isolatedStep, isolateInChild } from "./isolate.ts";
 import type { AgentRegistry, Logger, Telemetry } from "./ports.ts";
 import { type ConnectionRole, connect, type RedisConnection } from "./redis/connection.ts";
+import { createRedisGates } from "./redis/gates.ts";
 import { createKeys } from "./redis/keys.ts";
 import { createRedisClock, type RedisClock } from "./redis/redis-clock.ts";
 import { createRedisRunStore } from "./redis/run-store.ts";
@@ -24,6 +26,8 @@ export type BackendOptions = {
   logger: Logger;
   payloadLimitBytes: number;
   redaction: Redaction;
+  /** What operators add to the limits of tools and models. */
+  limits?: OperatorLimits | undefined;
 };
 
 /** An engine over Redis and BullMQ, with the parts that must be closed. */
@@ -47,7 +51,8 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
   const queue = createStepQueue({ connection, prefix, clock, logger });
   const signals = createRedisSignals({ target: redis, connection, keys, logger });
   const isolate = isolatedStep() ? undefined : isolateInChild;
-  const engine = createEngine({ ...options, store, queue, signals, clock, ids: createIds(), isolate });
+  const gates = createRedisGates({ connection, keys });
+  const engine = createEngine({ ...options, store, queue, signals, gates, clock, ids: createIds(), isolate });
   return {
     engine,
     store,

@@ -5,7 +5,7 @@ import { DroverError } from "./core/errors.ts";
 import { isForbidden, type Policy, type Ruling, rulingOn } from "./core/policy.ts";
 import type { WindowSettings } from "./core/window.ts";
 import { hashText } from "./engine/hash.ts";
-import type { AgentCode, ModelSpec, Verdict, VerifyContext } from "./ports.ts";
+import type { AgentCode, ModelGate, ModelSpec, Verdict, VerifyContext } from "./ports.ts";
 import { tokenCounter } from "./tokens/token-counter.ts";
 import { type Tool, toolSpec } from "./tools/define-tool.ts";
 import { type ToolParameters, toParameters } from "./tools/parameters.ts";
@@ -213,6 +213,7 @@ function toCode(options: Checked, { definition, hash, output, ruleOn }: Made): A
     definition,
     hash,
     model: model.client,
+    modelGate: () => toModelGate(model),
     modelRetry: model.retry,
     get server() {
       return model.server;
@@ -229,12 +230,23 @@ function toCode(options: Checked, { definition, hash, output, ruleOn }: Made): A
       verifyTimeoutMs,
     },
     window: definition.window as WindowSettings,
-    summariser: { model: summaryModel.client, retry: summaryModel.retry, instructions: summarise.instructions },
+    summariser: {
+      model: summaryModel.client,
+      gate: () => toModelGate(summaryModel),
+      retry: summaryModel.retry,
+      instructions: summarise.instructions,
+    },
     tokens: () => {
       counter ??= tokenCounter(model.model);
       return counter;
     },
   };
+}
+
+/** Asked for when it is needed: where a model is served may come from the environment. */
+function toModelGate({ model, provider, server, limits }: ModelSpec): ModelGate {
+  const where = server ? `${server.address}:${server.port}` : provider;
+  return { key: `model:${where}/${model}`, model, ...limits };
 }
 
 function readOutput(output: ToolParameters | undefined, value: unknown): unknown {

@@ -1,6 +1,7 @@
 import { type Backend, type BackendOptions, openBackend, type RedisTarget } from "./backend.ts";
 import { defaultPayloadLimitBytes, defaultPrefix } from "./core/defaults.ts";
 import { DroverError } from "./core/errors.ts";
+import { type OperatorLimits, operatorLimitsSchema } from "./core/fleet-limits.ts";
 import type { InputMessage } from "./core/message.ts";
 import { type Policy, parsePolicy } from "./core/policy.ts";
 import type { Redactor } from "./core/redact.ts";
@@ -27,6 +28,11 @@ export type DroverOptions = {
   agents?: readonly Agent[] | undefined;
   /** What operators decide about tools, over what their code says; default: nothing. A list of rules, plain data. */
   policy?: Policy | undefined;
+  /**
+   * What operators add to the rates and concurrency that tools and models have by themselves; the stricter of both
+   * holds, over all workers. Give it to every worker.
+   */
+  limits?: OperatorLimits | undefined;
   /** Default `{drover}`: everything of one installation lives under it, in one slot of a cluster. */
   prefix?: string | undefined;
   /** Largest start payload in bytes of its JSON; default 1 MiB. */
@@ -156,7 +162,9 @@ function prepare(
     ? { telemetry: options.telemetry, shutdown: async () => {} }
     : startTelemetry(process.env, logger, redactor);
   const agents = governAgents([...byName.values()], options.policy);
-  return { backendOptions: { redis, prefix, agents, telemetry, logger, payloadLimitBytes, redaction }, shutdown };
+  const limits = readLimits(options.limits);
+  const backendOptions = { redis, prefix, agents, telemetry, logger, payloadLimitBytes, redaction, limits };
+  return { backendOptions, shutdown };
 }
 
 /**
@@ -169,6 +177,14 @@ export function governAgents(agents: readonly Agent[], given: unknown = []): Age
   if (!parsed.ok) throw new DroverError("invalid", `The policy cannot be used: ${parsed.problems.join("; ")}.`);
   const codes = new Map(agents.map((agent) => [agent.name, agent.codeUnder(parsed.policy)]));
   return { get: (name) => codes.get(name) };
+}
+
+/** @throws DroverError "invalid" for limits that do not fit, naming every field that is wrong. */
+export function readLimits(given: unknown = {}): OperatorLimits {
+  const { success, data, error } = operatorLimitsSchema.safeParse(given);
+  if (success) return data;
+  const problems = error.issues.map(({ path, message }) => `${path.join(".") || "limits"}: ${message}`);
+  throw new DroverError("invalid", `The limits cannot be used: ${problems.join("; ")}.`);
 }
 
 function indexAgents(agents: readonly Agent[]): Map<string, Agent> {

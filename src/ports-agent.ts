@@ -1,4 +1,4 @@
-import type { AgentDefinition, Limits, RetryPolicy } from "./core/agent.ts";
+import type { AgentDefinition, FleetLimits, Limits, RetryPolicy } from "./core/agent.ts";
 import type { Message } from "./core/message.ts";
 import type { OutputIssue } from "./core/output.ts";
 import type { WindowSettings } from "./core/window.ts";
@@ -32,14 +32,23 @@ export type AnswerCode = {
   verifyTimeoutMs: number;
 };
 
+/** What holds for a model over the whole fleet. `key`: the same for all agents on that model of that server. */
+export type ModelGate = FleetLimits & { key: string; model: string };
+
 /** Who condenses the older part of a transcript. */
-export type Summariser = { model: ModelClient; retry: RetryPolicy; instructions?: string | undefined };
+export type Summariser = {
+  model: ModelClient;
+  gate: () => ModelGate;
+  retry: RetryPolicy;
+  instructions?: string | undefined;
+};
 
 /** An agent as a worker knows it: the definition and the code behind it. */
 export type AgentCode = {
   definition: AgentDefinition;
   hash: string;
   model: ModelClient;
+  modelGate: () => ModelGate;
   modelRetry: RetryPolicy;
   server?: { address: string; port: number } | undefined;
   /** What its models are configured with and must never be shown. */

@@ -1,4 +1,4 @@
-import type { OutputSpec, RetryPolicy, ToolSpec } from "./core/agent.ts";
+import type { FleetLimits, OutputSpec, RetryPolicy, ToolSpec } from "./core/agent.ts";
 import type { Message } from "./core/message.ts";
 import type { ModelReply } from "./core/reply.ts";
 import type { Usage } from "./core/run.ts";
@@ -63,6 +63,8 @@ export type ModelSpec = {
   /** Who serves it, by the names of the OpenTelemetry GenAI conventions. */
   readonly provider: string;
   readonly retry: RetryPolicy;
+  /** Its rate and concurrency over the whole fleet. */
+  readonly limits?: FleetLimits | undefined;
   /** Where its requests go, for traces; undefined when that is not a network matter or not configured yet. */
   readonly server?: { address: string; port: number } | undefined;
   /** What must never be shown: its keys, as far as they are configured. */

@@ -169,7 +169,6 @@ export type {
   AnswerCode,
   ModelGate,
   Summariser,
-
   Verdict,
   VerifyContext,
 } from "./ports-agent.ts";

@@ -1,4 +1,4 @@
-import { Queue } from "bullmq";
+import { type Job, Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import { defaultPrefix } from "../core/defaults.ts";
 import { DroverError } from "../core/errors.ts";
@@ -73,6 +73,12 @@ export function createStepQueue(options: {
     return repaired;
   };
 
+  const promote = async (step: Step): Promise<boolean> => {
+    const queue = await queues.open(queueOf(step));
+    const job = await queue.getJob(toJobId(step));
+    return job !== undefined && promoteDelayed(queue, job);
+  };
+
   const remove = async (step: Step): Promise<void> => {
     const queue = await queues.open(queueOf(step));
     await queue.remove(toJobId(step)); // a locked job is left to its worker, which finds it is not owed
@@ -81,6 +87,7 @@ export function createStepQueue(options: {
   return {
     add: (steps) => connection.use(() => add(steps)),
     repair: (steps) => connection.use(() => repair(steps)),
+    promote: (step) => connection.use(() => promote(step)),
     async remove(steps) {
       await Promise.allSettled(steps.map((step) => connection.use(() => remove(step))));
     },
@@ -97,12 +104,16 @@ async function promoteIfLate(queue: Queue, id: string, step: Step, now: number):
   const dueAt = Math.floor(Number(score) / 0x1000); // the low 12 bits keep jobs of one millisecond in order
   if (dueAt > now && dueAt <= now + maxAgainMs) return 0;
   const job = await queue.getJob(id);
-  if (!job) return 0;
+  return job && (await promoteDelayed(queue, job)) ? 1 : 0;
+}
+
+/** False if it is not delayed, or a worker took it just now. */
+async function promoteDelayed(queue: Queue, job: Job): Promise<boolean> {
   try {
     await job.promote();
-    return 1;
+    return true;
   } catch (error) {
-    if ((await queue.getJobState(id)) !== "delayed") return 0; // a worker took it just now
+    if ((await queue.getJobState(job.id ?? "")) !== "delayed") return false;
     throw error;
   }
 }

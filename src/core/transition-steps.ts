@@ -66,7 +66,8 @@ export function befallStep(draft: Draft, event: BefallingEvent): boolean {
 
 function held(draft: Draft, target: Target, { hold, until }: EventOf<"step_held">): boolean {
   if (!target.movable) return false;
-  target.update({ owedAt: draft.run.revision, notBefore: until, hold });
+  // It reported back, so what was begun alone before does not count against it.
+  target.update({ owedAt: draft.run.revision, notBefore: until, hold, isolatedStarts: undefined });
   // Told less and less often: what a run holds does not grow with the time it waits.
   if (Number.isInteger(Math.log2(hold.count))) {
     const { reason, detail, count } = hold;

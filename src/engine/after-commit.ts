@@ -3,19 +3,21 @@ import { toError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import { isEnded, type OpenCall } from "../core/run.ts";
 import type { Logger, Signals, Telemetry } from "../ports.ts";
+import type { GateLine } from "./gate-line.ts";
 
-type Deps = { telemetry: Telemetry; logger: Logger; signals: Signals };
+type Deps = { telemetry: Telemetry; logger: Logger; signals: Signals; line: GateLine };
 
 /** What follows from every commit of this process, whoever made it: a line of log, spans that end, news for others. */
 export type AfterCommit = (change: Change) => void;
 
-export function createAfterCommit({ telemetry, logger, signals }: Deps): AfterCommit {
+export function createAfterCommit({ telemetry, logger, signals, line }: Deps): AfterCommit {
   return (change) => {
     const { previous, run } = change;
     for (const entry of change.entries) logEntry(logger, change, entry);
     for (const call of previous.calls) recordApproval(telemetry, change, call);
     if (isEnded(previous) || !isEnded(run)) return;
     telemetry.recordEnd(run);
+    void line.giveUpAll(previous);
     // Its other steps may be at work elsewhere, for nothing from now on.
     if (previous.calls.some(({ state }) => state === "ready" || state === "started")) {
       signals.announce(run.runId).catch((error: unknown) => {
@@ -47,7 +49,8 @@ function logEntry(logger: Logger, { run }: Change, entry: FeedEntry): void {
   const error = "error" in entry && entry.error ? { error: entry.error.code } : {};
   const reason = entry.type === "denied" ? { reason: undefined } : {};
   const fields = { runId: run.runId, agent: run.agent, traceId: run.trace.traceId, ...rest, ...error, ...reason };
-  logger[levels[type] ?? "debug"](fields, type.replaceAll("_", " "));
+  const isLimit = entry.type === "step_held" && entry.reason !== "unknown_agent" && entry.reason !== "unknown_tool";
+  logger[isLimit ? "debug" : (levels[type] ?? "debug")](fields, type.replaceAll("_", " "));
 }
 
 /** Emits the span of a wait for a person once it is over: decided, expired, or cut off by the run's end. */

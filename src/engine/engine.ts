@@ -1,4 +1,5 @@
 import { DroverError, toError } from "../core/errors.ts";
+import type { OperatorLimits } from "../core/fleet-limits.ts";
 import type { StartPayload } from "../core/new-run.ts";
 import { createRedactor } from "../core/redact.ts";
 import type { Redaction } from "../core/redact-event.ts";
@@ -6,6 +7,7 @@ import type {
   AgentRegistry,
   Clock,
   Delivery,
+  FleetGates,
   Ids,
   Logger,
   RunStore,
@@ -18,6 +20,8 @@ import { createActiveSteps } from "./active-steps.ts";
 import { createAdvance } from "./advance.ts";
 import { createAfterCommit } from "./after-commit.ts";
 import { type Client, createClient } from "./client.ts";
+import { createGateLine } from "./gate-line.ts";
+import { createGatekeeper } from "./gatekeeper.ts";
 import { hashText } from "./hash.ts";
 import { createRecall } from "./recall.ts";
 import { createRunHandle, type RunHandle } from "./run-handle.ts";
@@ -35,6 +39,9 @@ export type EngineOptions = {
   telemetry: Telemetry;
   logger: Logger;
   payloadLimitBytes: number;
+  gates: FleetGates;
+  /** What operators add to the limits of tools and models. */
+  limits?: OperatorLimits | undefined;
   isolate?: Isolate | undefined;
   /** Default: the usual kinds of secrets, in what is shown and not in what is stored. */
   redaction?: Redaction | undefined;
@@ -65,17 +72,19 @@ export function createEngine(options: EngineOptions): Engine {
   const recall = createRecall(options.store);
   const redaction = options.redaction ?? { redactor: createRedactor(), stored: false };
   const deps = { ...options, store: recall.store, redaction };
-  const afterCommit = createAfterCommit(deps);
+  const line = createGateLine(deps);
+  const afterCommit = createAfterCommit({ ...deps, line });
   const advance = createAdvance({ ...deps, recent: (runId) => recall.get(runId)?.run, afterCommit });
   const client = createClient({ ...deps, advance });
   const active = createActiveSteps(deps);
+  const gatekeeper = createGatekeeper({ ...deps, advance, line });
   const stopForgetting = options.signals.onAnnounced(recall.forget);
   const handle: Engine["handle"] = (runId, read) => createRunHandle({ ...deps, client }, runId, read);
   return {
     client,
     handle,
     session: (id) => createSessionHandle({ ...deps, client, handle }, id),
-    runStep: createRunStep({ ...deps, advance, active, recall }),
+    runStep: createRunStep({ ...deps, advance, active, recall, gatekeeper }),
     takeStart: (start, priority) => takeStart(client, options.logger, start, priority),
     runningSteps: active.count,
     close: () => {

@@ -39,6 +39,7 @@ export async function callModel(
   const deadline = run.startedAt === undefined ? deadlineAtBegin(run, options.deadlineMs) : run;
   const stopTimer = abortAtDeadline(deps, deadline, context.active);
   const outcome = await send(deps, run, context, { ...options, execution }).finally(stopTimer);
+  context.pass?.modelEnded(outcome);
   return { execution, outcome, asked: options.asked, calledAt, answeredAt: deps.clock.now() };
 }
 

@@ -6,6 +6,7 @@ import { backoffMs } from "../core/retry.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import { type ActiveStep, StepAborted } from "./active-steps.ts";
+import { holdOf } from "./gate-line.ts";
 import { performModel } from "./model-step.ts";
 import { performSession } from "./session.ts";
 import { afterReport, again, done, endDelivery, handedBack, type RunStepDeps, type StepContext } from "./step.ts";
@@ -53,7 +54,8 @@ async function runStep(deps: RunStepDeps, delivery: Delivery, active: ActiveStep
     return done;
   }
   const early = (step.notBefore ?? 0) - clock.now();
-  if (early > 0) return { type: "again", delayMs: early, why: "not due yet by Redis's clock" };
+  if (early > 0 && holdOf(run, step)?.reason !== "concurrency_limit")
+    return { type: "again", delayMs: early, why: "not due yet by Redis's clock" };
   const context: StepContext = { delivery, active, step, beganAt, loadedAt: clock.now() };
   return perform(deps, loaded, context);
 }
@@ -66,11 +68,22 @@ function perform(deps: RunStepDeps, loaded: Loaded, context: StepContext): Promi
   }
   if (step.kind === "wake" || isPastDeadline(run, context.loadedAt)) return timeCame(deps, run, context);
   if (deps.isolate && delivery.lostWorkers >= isolateAfter) return isolated(deps, run, context);
-  if (loaded.messages) {
+  return admitted(deps, loaded, context);
+}
+
+/** Makes the call once all limits of the fleet let it. */
+async function admitted(deps: RunStepDeps, loaded: Loaded, given: StepContext): Promise<StepOutcome> {
+  const admission = await deps.gatekeeper.admit(loaded.run, given);
+  if ("outcome" in admission) return admission.outcome;
+  const { run, pass } = admission;
+  const context = { ...given, pass };
+  try {
+    if (!loaded.messages) return await performTool(deps, run, loaded.last, context);
     const { messages, usedIds = usedToolCallIds(messages) } = loaded;
-    return performModel(deps, run, { messages, usedIds }, context);
+    return await performModel(deps, run, { messages, usedIds }, context);
+  } finally {
+    await pass?.end();
   }
-  return performTool(deps, run, loaded.last, context);
 }
 
 /** `usedIds`: provider ids of the calls in `messages`, where they are known already. */

@@ -4,15 +4,29 @@ import type { Delivery, Logger, StepOutcome } from "../ports.ts";
 import type { ActiveStep, ActiveSteps } from "./active-steps.ts";
 import type { AdvanceResult } from "./advance.ts";
 import type { EngineDeps } from "./deps.ts";
+import type { Gatekeeper, Pass } from "./gatekeeper.ts";
 import type { Recall } from "./recall.ts";
 
 /** Runs a step alone in a child process. `died`: the child ended by itself before the step did. */
 export type Isolate = (delivery: Delivery) => Promise<{ died: false } | { died: true; how: string }>;
 
-export type RunStepDeps = EngineDeps & { active: ActiveSteps; recall: Recall; isolate?: Isolate | undefined };
+export type RunStepDeps = EngineDeps & {
+  active: ActiveSteps;
+  recall: Recall;
+  gatekeeper: Gatekeeper;
+  isolate?: Isolate | undefined;
+};
 
 /** A step at work: what it was given, what it found, and when it began to look, in epoch ms. */
-export type StepContext = { delivery: Delivery; active: ActiveStep; step: Step; beganAt: number; loadedAt: number };
+export type StepContext = {
+  delivery: Delivery;
+  active: ActiveStep;
+  step: Step;
+  beganAt: number;
+  loadedAt: number;
+  /** Leave to make its call; undefined if nothing limits it. */
+  pass?: Pass | undefined;
+};
 
 export const done: StepOutcome = { type: "done" };
 export const handedBack: StepOutcome = { type: "again", delayMs: 0, why: "handed back" };

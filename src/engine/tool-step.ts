@@ -83,6 +83,7 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   const outcome = await execute(deps, agent, execution);
   const answeredAt = deps.clock.now();
   const aborted = context.active.aborted();
+  context.pass?.toolEnded(outcome, aborted !== undefined);
   // An aborted tool's outcome stays open: a repeatable one runs again elsewhere, another is given up after its timeout.
   // Only a started one that says that nothing happened is owed anew, so that nobody needs to wonder.
   if (aborted && (outcome.type === "unknown" || (outcome.type === "retry" && !execution.startToken)))

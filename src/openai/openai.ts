@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type RateLimit, rateSchema } from "../core/agent.ts";
 import { DroverError } from "../core/errors.ts";
 import type { ModelSpec } from "../ports.ts";
 import { type Endpoint, resolveEndpoint, toProvider } from "./endpoint.ts";
@@ -28,6 +29,10 @@ export type OpenAIOptions = {
    * server refuses is described from then on.
    */
   accepts?: readonly Accepted[] | undefined;
+  /** So many calls of this model of this server over all workers; a step that must wait holds none of them. */
+  rate?: RateLimit | undefined;
+  /** So many calls at once, over all workers. */
+  concurrency?: number | undefined;
   /** Default: told from the host. */
   provider?: string | undefined;
 };
@@ -55,6 +60,8 @@ const optionsSchema = z.strictObject({
     .strictObject({ inputPerMTok: moneySchema, outputPerMTok: moneySchema, cachedPerMTok: moneySchema.optional() })
     .optional(),
   accepts: z.array(z.enum(acceptable)).min(1).optional(),
+  rate: rateSchema.optional(),
+  concurrency: z.int().min(1).max(1_000_000).optional(),
   provider: z.string().min(1).optional(),
 });
 
@@ -79,6 +86,7 @@ export function openai(model: string | OpenAIOptions): ModelSpec {
       return options.provider ?? toProvider(endpoint());
     },
     retry: options.retry,
+    limits: { rate: options.rate, concurrency: options.concurrency },
     get server(): { address: string; port: number } | undefined {
       return endpoint().server;
     },

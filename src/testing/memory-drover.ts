@@ -1,7 +1,8 @@
 import { defaultPayloadLimitBytes } from "../core/defaults.ts";
+import type { OperatorLimits } from "../core/fleet-limits.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Agent } from "../define-agent.ts";
-import { createRunApi, type Drover, governAgents, type WorkerHandle } from "../drover.ts";
+import { createRunApi, type Drover, governAgents, readLimits, type WorkerHandle } from "../drover.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { createIds } from "../ids.ts";
 import type { Logger, Telemetry } from "../ports.ts";
@@ -9,6 +10,7 @@ import { type RedactionOptions, toRedaction } from "../redaction/redaction.ts";
 import { createSilentLogger, redactLogs } from "../telemetry/logger.ts";
 import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
 import { type ManualClock, manualClock } from "./manual-clock.ts";
+import { createMemoryGates } from "./memory-gates.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 import { createMemorySignals } from "./memory-signals.ts";
 import { createMemoryStepQueue } from "./memory-step-queue.ts";
@@ -17,6 +19,8 @@ export type MemoryDroverOptions = {
   agents: readonly Agent[];
   /** As of `createDrover`. */
   policy?: Policy | undefined;
+  /** As of `createDrover`. */
+  limits?: OperatorLimits | undefined;
   /** A manual clock moves only when told. Default: time jumps to the next due step when nothing else is left to do. */
   clock?: ManualClock | undefined;
   telemetry?: Telemetry | undefined;
@@ -32,17 +36,24 @@ export function createMemoryDrover(options: MemoryDroverOptions): Drover {
   const redaction = toRedaction(options.redaction, []);
   const queue = createMemoryStepQueue({ clock });
   const wakers = new Set<() => void>();
+  const ring = (): void => {
+    for (const wake of wakers) wake();
+  };
   const ringing: typeof queue = {
     ...queue,
-    add: async (steps) => {
-      await queue.add(steps);
-      for (const wake of wakers) wake();
+    add: (steps) => queue.add(steps).then(ring),
+    promote: async (step) => {
+      const promoted = await queue.promote(step);
+      ring();
+      return promoted;
     },
   };
   const signals = createMemorySignals();
   const engine = createEngine({
     store: createMemoryRunStore({ clock, signals }),
     queue: ringing,
+    gates: createMemoryGates({ clock }),
+    limits: readLimits(options.limits),
     signals,
     clock,
     ids: createIds(),

@@ -63,7 +63,7 @@ export function createMemoryStepQueue({ clock }: { clock: ManualClock }): Memory
   };
 }
 
-type Shelf = Pick<MemoryStepQueue, "add" | "remove" | "list" | "take" | "redeliver" | "drop">;
+type Shelf = Pick<MemoryStepQueue, "add" | "promote" | "remove" | "list" | "take" | "redeliver" | "drop">;
 
 function createShelf(clock: ManualClock): Shelf {
   const entries = new Map<string, Entry>();
@@ -87,18 +87,21 @@ function createShelf(clock: ManualClock): Shelf {
         entries.set(nameOf(step), entry);
       }
     },
+    async promote(step) {
+      const entry = entries.get(nameOf(step));
+      const delayed = entry?.state === "delayed";
+      if (delayed) put(entry, 0);
+      return delayed;
+    },
     async remove(steps) {
       for (const step of steps) if (entries.get(nameOf(step))?.state !== "active") entries.delete(nameOf(step));
     },
     list: () => ordered().map(({ step, state, dueAt }) => ({ step, state, dueAt })),
     take() {
-      for (const entry of entries.values()) {
-        if (entry.state === "delayed" && entry.dueAt <= clock.now()) entry.state = "waiting";
-      }
+      for (const entry of entries.values()) ripen(entry, clock.now());
       const entry = ordered().find(({ state }) => state === "waiting");
       if (!entry) return undefined;
-      const controller = new AbortController();
-      Object.assign(entry, { state: "active", deliveries: entry.deliveries + 1, controller });
+      const controller = activate(entry);
       return {
         delivery: toDelivery(entry),
         end(outcome) {
@@ -120,6 +123,16 @@ function createShelf(clock: ManualClock): Shelf {
       entries.delete(nameOf(step));
     },
   };
+}
+
+function ripen(entry: Entry, now: number): void {
+  if (entry.state === "delayed" && entry.dueAt <= now) entry.state = "waiting";
+}
+
+function activate(entry: Entry): AbortController {
+  const controller = new AbortController();
+  Object.assign(entry, { state: "active", deliveries: entry.deliveries + 1, controller });
+  return controller;
 }
 
 async function drain(shelf: Shelf, clock: ManualClock, process: ProcessStep, options: DrainOptions): Promise<void> {

@@ -36,13 +36,14 @@ export type ScriptedModel = ModelSpec & {
  */
 export function scriptedModel(
   script: readonly ScriptedReply[],
-  options: { model?: string; retry?: ModelSpec["retry"] } = {},
+  options: { model?: string; retry?: ModelSpec["retry"]; limits?: ModelSpec["limits"] } = {},
 ): ScriptedModel {
   const requests: { runId: string; turn: number; attempt: number }[] = [];
   return {
     model: options.model ?? "scripted",
     provider: "drover",
     retry: options.retry ?? { attempts: 4, delayMs: 100 },
+    limits: options.limits,
     requests,
     leftover: () => {
       const asked = new Set(requests.map(({ turn }) => turn));

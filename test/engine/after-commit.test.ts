@@ -2,11 +2,26 @@ import { describe, expect, test, vi } from "vitest";
 import type { RunEvent } from "../../src/core/event.ts";
 import { transition } from "../../src/core/transition.ts";
 import { createAfterCommit } from "../../src/engine/after-commit.ts";
+import { createGateLine } from "../../src/engine/gate-line.ts";
 import type { Logger, Telemetry } from "../../src/ports.ts";
-import { createMemorySignals } from "../../src/testing/index.ts";
+import { createSilentLogger } from "../../src/telemetry/logger.ts";
+import {
+  createMemoryGates,
+  createMemoryRunStore,
+  createMemorySignals,
+  createMemoryStepQueue,
+  manualClock,
+} from "../../src/testing/index.ts";
 import { answered, askPlan, makeWorld, runPlan, step, type World } from "../core/support.ts";
 
 type Line = { level: string; fields: Record<string, unknown>; message: string };
+
+const gateLine = createGateLine({
+  gates: createMemoryGates({ clock: manualClock() }),
+  store: createMemoryRunStore(),
+  queue: createMemoryStepQueue({ clock: manualClock() }),
+  logger: createSilentLogger(),
+});
 
 /** What follows from one event's commit. */
 function follow(
@@ -28,7 +43,7 @@ function follow(
   const signals = { ...createMemorySignals(), announce: async (runId: string) => void announced.push(runId) };
   const change = transition(world.run, event, { at, token: "next" });
   if (!change) throw new Error("the event does not apply");
-  createAfterCommit({ telemetry, logger, signals })(change);
+  createAfterCommit({ telemetry, logger, signals, line: gateLine })(change);
   return { lines, calls, announced };
 }
 
@@ -118,7 +133,7 @@ describe("after a commit", () => {
       { type: "cancel_requested", by: "ann", reason: "r" },
       { at: 2_000, token: "t" },
     );
-    if (change) createAfterCommit({ telemetry, logger, signals })(change);
+    if (change) createAfterCommit({ telemetry, logger, signals, line: gateLine })(change);
     await vi.waitFor(() => expect(warn).toHaveBeenCalledWith({ runId: "run-1", error: "gone" }, expect.any(String)));
   });
 });

@@ -8,12 +8,13 @@ import { isEnded, type Run } from "../../src/core/run.ts";
 import { type Agent, defineAgent } from "../../src/define-agent.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
 import { sweep } from "../../src/engine/sweep.ts";
-import type { AgentCode, RunStore, StepOutcome } from "../../src/ports.ts";
+import type { AgentCode, FleetGates, RunStore, StepOutcome } from "../../src/ports.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { createNoTelemetry } from "../../src/telemetry/no-telemetry.ts";
 import {
   type CrashPoint,
   createFaults,
+  createMemoryGates,
   createMemoryRunStore,
   createMemorySignals,
   createMemoryStepQueue,
@@ -81,6 +82,7 @@ function makeWorld(): World {
     agent,
     store: createMemoryRunStore({ clock, signals }),
     queue: createMemoryStepQueue({ clock }),
+    gates: createMemoryGates({ clock }),
   };
 }
 type World = {
@@ -90,6 +92,7 @@ type World = {
   agent: Agent;
   store: RunStore;
   queue: ReturnType<typeof createMemoryStepQueue>;
+  gates: FleetGates;
 };
 
 /** A process: an engine with ports that can die. */
@@ -103,6 +106,7 @@ function makeProcess(world: World, faults: Faults): Engine {
   return createEngine({
     store: faults.wrap("store", world.store),
     queue: faults.wrap("queue", world.queue),
+    gates: faults.wrap("gates", world.gates),
     signals: { ...world.signals, announce: faults.wrap("signals", world.signals).announce },
     clock: world.clock,
     ids: { token: counter("t"), runId: () => runId, random: () => 0.5 },

@@ -6,6 +6,7 @@ import type { ModelRequest } from "../../src/ports.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { createNoTelemetry } from "../../src/telemetry/no-telemetry.ts";
 import {
+  createMemoryGates,
   createMemoryRunStore,
   createMemorySignals,
   createMemoryStepQueue,
@@ -54,6 +55,7 @@ test("[G6] what the model was sent in each turn can be told from what is stored"
   const ports = {
     store,
     queue,
+    gates: createMemoryGates({ clock }),
     signals,
     clock,
     ids,

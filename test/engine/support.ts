@@ -1,10 +1,12 @@
+import type { OperatorLimits } from "../../src/core/fleet-limits.ts";
 import type { defineAgent } from "../../src/define-agent.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
 import type { Isolate } from "../../src/engine/step.ts";
-import type { Delivery, RunStore, Signals, StepQueue } from "../../src/ports.ts";
+import type { Delivery, FleetGates, RunStore, Signals, StepQueue } from "../../src/ports.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { createNoTelemetry } from "../../src/telemetry/no-telemetry.ts";
 import {
+  createMemoryGates,
   createMemoryRunStore,
   createMemorySignals,
   createMemoryStepQueue,
@@ -20,6 +22,7 @@ export type ProcessOptions = {
   store?: RunStore;
   queue?: StepQueue;
   signals?: Signals;
+  limits?: OperatorLimits;
 };
 
 export type Bench = {
@@ -27,6 +30,7 @@ export type Bench = {
   signals: ReturnType<typeof createMemorySignals>;
   store: RunStore;
   queue: ReturnType<typeof createMemoryStepQueue>;
+  gates: FleetGates;
   /** A process of its own over the shared records and queues. */
   process(options?: ProcessOptions): Engine;
 };
@@ -37,16 +41,19 @@ export function makeBench(): Bench {
   const signals = createMemorySignals();
   const store = createMemoryRunStore({ clock, signals });
   const queue = createMemoryStepQueue({ clock });
+  const gates = createMemoryGates({ clock });
   let count = 0;
   return {
     clock,
     signals,
     store,
     queue,
+    gates,
     process: ({ agents = [], ...own } = {}) =>
       createEngine({
         store,
         queue,
+        gates,
         signals,
         clock,
         ids: { token: () => `t${++count}`, runId: () => `run-${++count}`, random: () => 0.5 },

@@ -9,6 +9,7 @@ import { startSweeper } from "../../src/engine/sweep.ts";
 import { createIds } from "../../src/ids.ts";
 import type { Delivery, Logger, RunStore, StepOutcome } from "../../src/ports.ts";
 import { connect } from "../../src/redis/connection.ts";
+import { createRedisGates } from "../../src/redis/gates.ts";
 import { createKeys } from "../../src/redis/keys.ts";
 import { createRedisClock } from "../../src/redis/redis-clock.ts";
 import { makeClient } from "../../src/redis/redis-options.ts";
@@ -68,6 +69,7 @@ async function startParts(log: Logger): Promise<() => Promise<void>> {
   const signals = createRedisSignals({ target: redisUrl, connection, keys, logger: log });
   const engine = createEngine({
     ...{ store, queue, signals, clock, logger: log, ids: createIds(), telemetry: createNoTelemetry() },
+    gates: createRedisGates({ connection, keys }),
     agents: { get: (name) => agents.find((agent) => agent.name === name)?.code },
     payloadLimitBytes: 1_048_576,
   });
