@@ -36,7 +36,7 @@ test("the ready line hides the password", async () => {
   const url = redis.url.replace("redis://", "redis://:hunter2@");
   const worker = startDrover(["worker", fixture("agents.ts")], { env: { REDIS_URL: url } });
   const [line] = await worker.untilOutput(/^worker .*\n/m);
-  expect(line).toContain("redis://:***@");
+  expect(line).toContain("redis://:[redacted: password]@");
   worker.child.kill("SIGTERM");
   const { stdout, stderr } = await worker.ended;
   expect(stdout + stderr).not.toContain("hunter2");
