@@ -70,7 +70,8 @@ async function readInputAgain(store: Deps["store"], run: Run, messageCount: numb
   return store.readMessages(transcriptOf(run), baseMessage, baseMessage + inputCount);
 }
 
-const runsAsked = 20;
+const runsAsked = 100;
+const mostPages = 20;
 
 /**
  * The summary of most of what was said before a run came to its turn, made by a run of its session before it: so that
@@ -79,8 +80,15 @@ const runsAsked = 20;
 export async function summaryBefore(store: Deps["store"], run: Run): Promise<Summary | undefined> {
   const { session, baseMessage, summary: own } = run;
   if (session === undefined || baseMessage === undefined || own) return undefined;
-  const { runs } = await store.list({ session, limit: runsAsked });
-  const summaries = runs.map(({ summary }) => summary).filter((summary) => summary !== undefined);
-  const usable = summaries.filter(({ upTo }) => upTo <= baseMessage);
-  return usable.toSorted((a, b) => b.upTo - a.upTo)[0];
+  let cursor: string | undefined;
+  // The newest may all still wait for their turn.
+  for (let pages = 0; pages < mostPages; pages += 1) {
+    const page = await store.list({ session, limit: runsAsked, cursor });
+    const summaries = page.runs.map(({ summary }) => summary).filter((summary) => summary !== undefined);
+    const usable = summaries.filter(({ upTo }) => upTo <= baseMessage);
+    const [most] = usable.toSorted((a, b) => b.upTo - a.upTo);
+    if (most || page.cursor === undefined) return most;
+    cursor = page.cursor;
+  }
+  return undefined;
 }

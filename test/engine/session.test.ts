@@ -262,8 +262,12 @@ describe("runs of one session", () => {
     const bench = makeBench();
     const engine = bench.process({ agents: [agent] });
     onTestFinished(() => engine.close());
-    const runIds = Array.from({ length: 20 }, (_, index) => `r${index}.`);
-    for (const runId of runIds) await engine.client.start("a", `in ${runId}`, { runId, session });
+    // More are queued than one page of a listing holds.
+    const runIds = Array.from({ length: 110 }, (_, index) => `r${index}.`);
+    for (const runId of runIds) {
+      await engine.client.start("a", `in ${runId}`, { runId, session });
+      bench.clock.advance(1);
+    }
     await bench.queue.drain(engine.runStep, { advanceTime: true });
     for (const id of runIds) expect(await engine.handle(id).result()).toMatchObject({ status: "completed" });
     expect(asked.length).toBeGreaterThan(2);
