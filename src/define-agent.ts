@@ -250,7 +250,8 @@ function toModelGate({ model, provider, server, limits }: ModelSpec): ModelGate 
 }
 
 function readOutput(output: ToolParameters | undefined, value: unknown): unknown {
-  if (!output) return value;
+  // An answer of a version that had an output is text to one that has none.
+  if (!output) return typeof value === "string" ? value : JSON.stringify(value);
   const parsed = output.parse(value);
   if (parsed.ok) return parsed.value;
   const { path = "", expected = "", received = "" } = parsed.issues[0] ?? {};

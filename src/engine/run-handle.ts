@@ -163,7 +163,7 @@ function outputOf<Output>(
   const text = answerTextOf(last);
   const found = structured ? findJson(text) : undefined;
   // Whoever gives no agent reads text: `Output` is then its default.
-  if (!found?.found) return text as Output;
+  if (!found?.found) return read ? read(text) : (text as Output);
   return read ? read(found.value) : (JSON.stringify(found.value) as Output);
 }
 

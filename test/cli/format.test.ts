@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
+import { toEventLine } from "../../src/cli/format/event.ts";
 import { count, toBytes, toDuration, toOneLine, toPrintable } from "../../src/cli/format/text.ts";
 import { toTranscript } from "../../src/cli/format/transcript.ts";
 import { toTable } from "../../src/cli/output.ts";
 import type { Message } from "../../src/core/message.ts";
+import { noUsage } from "../../src/core/run.ts";
 
 const plain = (_mark: string, text: string): string => text;
 
@@ -72,6 +74,27 @@ test("a transcript shows speakers, calls, results and their outcomes", () => {
       "assistant\n  It is 42.\n  [image]",
     ].join("\n\n"),
   );
+});
+
+test("what stands between an answer and the end is told in a line", () => {
+  const at = { id: "1-0", seq: 1, at: 0, turn: 2 };
+  const error = { code: "x", message: "no database" };
+  const lines = [
+    toEventLine({ ...at, type: "answer_refused", why: "output", message: 3 }, plain),
+    toEventLine({ ...at, type: "answer_refused", why: "verify", message: 3 }, plain),
+    toEventLine({ ...at, type: "answer_verified" }, plain),
+    toEventLine({ ...at, type: "verify_failed", attempt: 1, error, nextAt: 2_000 }, plain),
+    toEventLine({ ...at, type: "window_shrunk", execution: "e", budgetTokens: 900, error }, plain),
+    toEventLine({ ...at, type: "summarised", execution: "e", upTo: 7, text: "secret", usage: noUsage }, plain),
+  ];
+  expect(lines).toEqual([
+    "[2] the answer does not fit the output, so the model is told",
+    "[2] the answer did not pass its check, so the model is told",
+    "[2] the answer passed its check",
+    "[2] the check failed: no database; next attempt in 2.0 s",
+    "[2] too long for the model; at most 900 tokens are sent from here on",
+    "[2] the first 7 messages are sent as a summary from here on",
+  ]);
 });
 
 test("a long result is cut and says how long it is", () => {

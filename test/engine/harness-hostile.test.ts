@@ -1,5 +1,5 @@
 // Catches: what models, servers and checks that behave badly do to windows, summaries, outputs and verifications.
-import { describe, expect, test } from "vitest";
+import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { type AgentOptions, defineAgent } from "../../src/define-agent.ts";
 import { PermanentError } from "../../src/index.ts";
@@ -136,5 +136,95 @@ describe("a summary", () => {
     const { run } = await begin({ model: base.model, tools: [look], window, limits: { maxTurns: 100, repeats: 50 } });
     expect(await run.result({ timeoutMs: 20_000 })).toMatchObject({ status: "completed", turns: 21 });
     for (const { messages } of base.asked) expect(refusals(messages)).toEqual([]);
+  });
+});
+
+describe("a cancel", () => {
+  const never = ({ signal }: { signal: AbortSignal }): Promise<never> =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("aborted")), { once: true }));
+
+  test("is heard by a check within a tenth of a second", async () => {
+    const { model } = modelOf(() => "answer");
+    const entered = Promise.withResolvers<void>();
+    const aborted = Promise.withResolvers<number>();
+    const { run } = await begin({
+      model,
+      verify: (_answer, { signal }) => {
+        entered.resolve();
+        signal.addEventListener("abort", () => aborted.resolve(performance.now()));
+        return never({ signal });
+      },
+    });
+    await entered.promise;
+    expect(await run.status()).toMatchObject({ status: "running" });
+    const cancelledAt = performance.now();
+    await run.cancel({ by: "p" });
+    expect((await aborted.promise) - cancelledAt).toBeLessThan(100);
+    expect(await run.result({ timeoutMs: 5_000 })).toMatchObject({ status: "cancelled" });
+  });
+
+  test("is heard by a summary, whose tokens are counted", async () => {
+    const base = modelOf(({ turn }) => ({ toolCalls: [{ name: "look", arguments: { n: turn } }] }));
+    const entered = Promise.withResolvers<void>();
+    const aborted = Promise.withResolvers<number>();
+    const call = async ({ signal, onText }: ModelRequest): Promise<ModelOutcome> => {
+      onText("half a summ");
+      entered.resolve();
+      await never({ signal }).catch(() => aborted.resolve(performance.now()));
+      const failure = { class: "aborted" as const, code: "aborted", message: "aborted" };
+      return {
+        type: "failure",
+        failure,
+        usage: { inputTokens: 1_000_000, outputTokens: 0, cachedTokens: 0 },
+        dropped: [],
+      };
+    };
+    const window = { budgetTokens: 2_500, summarise: { model: { ...scriptedModel([]), client: { call } } } };
+    const { run } = await begin({ model: base.model, tools: [look], window, limits: { maxTurns: 100, repeats: 50 } });
+    const texts: string[] = [];
+    const watching = (async () => {
+      for await (const event of run.events()) if (event.type === "text") texts.push(event.text);
+    })();
+    await entered.promise;
+    const cancelledAt = performance.now();
+    await run.cancel({ by: "p" });
+    expect((await aborted.promise) - cancelledAt).toBeLessThan(100);
+    await run.result({ timeoutMs: 5_000 });
+    await watching;
+    expect(texts.join("")).not.toContain("half a summ");
+    await expect.poll(async () => (await run.status()).usage.inputTokens).toBeGreaterThan(1_000_000);
+  });
+});
+
+describe("an output", () => {
+  const output = z.object({ city: z.string(), degrees: z.number().default(0) });
+
+  test("is typed by the agent that is given, text without one", async () => {
+    const agent = defineAgent({ name: "a", instructions: "", model: modelOf(() => '{"city":"Oslo"}').model, output });
+    const plain = defineAgent({ name: "a", instructions: "", model: modelOf(() => "text").model });
+    const drover = createMemoryDrover({ agents: [agent] });
+    await drover.work();
+    const typed = await drover.start(agent, "go");
+    const named = await drover.start("a", "go");
+    const result = await typed.result();
+    expectTypeOf(result.output).toEqualTypeOf<{ city: string; degrees: number } | undefined>();
+    expectTypeOf((await named.result()).output).toEqualTypeOf<string | undefined>();
+    expectTypeOf((await drover.get(named.id).result()).output).toEqualTypeOf<string | undefined>();
+    const got = (await drover.get(named.id, agent).result()).output;
+    expectTypeOf(got).toEqualTypeOf<{ city: string; degrees: number } | undefined>();
+    const text = (await drover.get(named.id, plain).result()).output;
+    expectTypeOf(text).toEqualTypeOf<string | undefined>();
+    expect([result.output, got, text]).toEqual([
+      { city: "Oslo", degrees: 0 },
+      { city: "Oslo", degrees: 0 },
+      '{"city":"Oslo"}',
+    ]);
+  });
+
+  test("of a run that another version ended with text is no value of this one", async () => {
+    const { run, drover } = await begin({ model: modelOf(() => "It is cold.").model });
+    await run.result({ timeoutMs: 5_000 });
+    const agent = defineAgent({ name: "a", instructions: "", model: modelOf(() => "").model, output });
+    await expect(drover.get(run.id, agent).result()).rejects.toThrow("Another version of the agent wrote it");
   });
 });

@@ -20,6 +20,12 @@ function describe({ event, mark }: Told): string | undefined {
       return "began";
     case "model_answered":
       return modelAnswered(event);
+    case "summarised":
+      return mark("dim", `the first ${count(event.upTo, "message")} are sent as a summary from here on`);
+    case "answer_verified":
+      return mark("green", "the answer passed its check");
+    case "answer_refused":
+      return mark("yellow", `the answer ${refused[event.why]}, so the model is told`);
     case "tool_started":
       return `${event.tool} ${event.callId} started`;
     case "tool_finished":
@@ -51,6 +57,8 @@ function describe({ event, mark }: Told): string | undefined {
 
 const because = (reason: string | undefined): string => (reason === undefined ? "" : ` (${toOneLine(reason, 200)})`);
 
+const refused = { output: "does not fit the output", verify: "did not pass its check" };
+
 const asked = { policy: "waits for approval", unknown_outcome: "has an unknown outcome and waits for a decision" };
 
 /** Trouble that Drover deals with itself, and what is no news. */
@@ -61,6 +69,13 @@ function describeTrouble(event: RunFeedEvent, mark: Output["mark"]): string | un
       return mark("red", `rejected: ${toOneLine(event.error.message, 300)}`);
     case "model_failed":
       return mark("yellow", `model call failed: ${toOneLine(event.error.message, 300)}${again(event.nextAt, at)}`);
+    case "window_shrunk":
+      return mark(
+        "yellow",
+        `too long for the model; at most ${count(event.budgetTokens, "token")} are sent from here on`,
+      );
+    case "verify_failed":
+      return mark("red", `the check failed: ${toOneLine(event.error.message, 300)}${again(event.nextAt, at)}`);
     case "tool_failed":
       return mark(
         "yellow",
