@@ -52,7 +52,7 @@ const condensedShare = 0.7;
  * What a call brought stays with it. Where the last turn alone is too long its texts are cut, the longest first.
  */
 export function planWindow(input: WindowInput): PlannedWindow {
-  const { messages, settings, summary, nudge } = input;
+  const { messages, settings, summary } = input;
   const { budgetTokens } = settings;
   const base = summary?.upTo ?? 0;
   const reminders = toReminders(input);
@@ -72,9 +72,9 @@ export function planWindow(input: WindowInput): PlannedWindow {
   const plan = toPlan(input, start, reminders);
   const tokens = costs.from(start);
   if (tokens <= budgetTokens) return { type: "window", plan, tokens };
-  const fixed = input.fixedTokens + (nudge === undefined ? 0 : input.count(nudge));
   const cut = placeCuts({ ...input, plan, over: tokens - budgetTokens });
-  if (cut.type === "too_long") return { type: "too_small", smallestTokens: Math.max(tokens - cut.mostSaved, fixed) };
+  if (cut.type === "too_long")
+    return { type: "too_small", smallestTokens: smallestBudget(input, tokens - cut.mostSaved) };
   return { type: "window", plan: { ...plan, cuts: cut.cuts }, tokens: tokens - cut.saved };
 }
 
@@ -157,6 +157,19 @@ function mostOfSummary({ summary, settings: { budgetTokens }, fixedTokens, count
   if (!summary || budgetTokens === undefined) return undefined;
   const most = longestSummary(budgetTokens - fixedTokens);
   return count(summary.text) > most ? most : undefined;
+}
+
+/** The smallest budget for what takes `tokens` with the present one: a summary's share grows with the budget. */
+function smallestBudget(
+  { summary, settings: { budgetTokens = 0 }, fixedTokens, count }: WindowInput,
+  tokens: number,
+): number {
+  const whole = count(summary?.text ?? "");
+  const summaryAt = (budget: number): number => Math.min(whole, longestSummary(budget - fixedTokens));
+  const beside = tokens - summaryAt(budgetTokens);
+  let smallest = tokens;
+  while (smallest < beside + summaryAt(smallest)) smallest = beside + summaryAt(smallest);
+  return smallest;
 }
 
 type Costs = {

@@ -15,6 +15,8 @@ type Case = {
   goal: number | undefined;
   settings: WindowInput["settings"];
   nudge: string | undefined;
+  /** Of every summary that is asked for. */
+  summaryText: string;
 };
 const caseArb = fc
   .record({
@@ -25,13 +27,14 @@ const caseArb = fc
     remindEvery: fc.nat(4),
     summarise: fc.boolean(),
     nudge: fc.option(fc.constant("you repeat yourself"), { nil: undefined }),
+    summaryWords: fc.oneof(fc.constant(4), fc.nat(1_500)),
   })
-  .map(({ messages, pick, nudge, ...settings }): Case => {
+  .map(({ messages, pick, nudge, summaryWords, ...settings }): Case => {
     const users = messages.flatMap(({ role }, index) => (role === "user" ? [index] : []));
-    return { messages, goal: users[pick % users.length], settings, nudge };
+    return { messages, goal: users[pick % users.length], settings, nudge, summaryText: "fact ".repeat(summaryWords) };
   });
 
-/** Makes the summaries that are asked for, each no longer than a tenth of the budget, until there is a window. */
+/** Makes the summaries that are asked for until there is a window. */
 function settle(
   input: Case,
   budgetTokens = input.settings.budgetTokens,
@@ -43,7 +46,7 @@ function settle(
     if (planned.type !== "summarise") return { planned, summary, rounds };
     expect(planned.upTo).toBeGreaterThan(summary?.upTo ?? 0);
     expect(planned.upTo).toBeLessThanOrEqual(input.messages.length);
-    summary = { id: rounds + 1, upTo: planned.upTo, text: "so far so good" };
+    summary = { id: rounds + 1, upTo: planned.upTo, text: input.summaryText };
   }
 }
 
@@ -74,8 +77,14 @@ describe("any transcript and any budget", () => {
         if (planned.type !== "too_small") throw new Error(planned.type);
         const smallest = planned.smallestTokens;
         expect(smallest).toBeGreaterThan(input.settings.budgetTokens ?? Number.POSITIVE_INFINITY);
+        // With the summary that there is: a budget that needs none from the start may do with less.
+        const planWith = (budgetTokens: number): PlannedWindow => {
+          const settings = { ...input.settings, budgetTokens };
+          return planWindow({ ...input, settings, fixedTokens, count, countMessage, summary });
+        };
+        expect(planWith(smallest).type).toBe("window");
+        expect(planWith(smallest - 1).type).toBe("too_small");
         expect(settle(input, smallest).planned.type).toBe("window");
-        expect(settle(input, smallest - 1).planned.type).toBe("too_small");
       }),
       { numRuns: 5_000 },
     );
