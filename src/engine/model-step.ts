@@ -51,9 +51,7 @@ async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOut
   const chosen = await chooseWindow({ run, agent, messages: transcript.messages, nudge });
   if (chosen.type === "summarise") {
     await begin(deps, turn, limits.deadlineMs);
-    const known = await summaryBefore(deps.store, run);
-    if (known) return report(deps, turn, { type: "summary_taken", step, upTo: known.upTo, text: known.text });
-    return report(deps, turn, { type: "summary_wanted", step, upTo: chosen.upTo });
+    return report(deps, turn, await wantSummary(deps, turn, chosen.upTo));
   }
   if (chosen.type === "too_small") {
     return report(deps, turn, failedFor(turn, "", tooSmall(chosen.smallestTokens), null));
@@ -71,9 +69,18 @@ async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOut
     await reportUsage(deps, run.runId, call);
     return afterAbort(deps, run, context);
   }
-  const event = await toEvent(deps, turn, call, chosen);
+  return commitAnswer(deps, turn, call, await toEvent(deps, turn, call, chosen));
+}
+
+async function commitAnswer(
+  deps: RunStepDeps,
+  { run, agent, context }: TurnStep,
+  call: ModelCall,
+  event: AnswerEvent,
+): Promise<StepOutcome> {
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
-  if (!result.change || event.type === "window_shrunk") await reportUsage(deps, run.runId, call);
+  // A refusal for length says nothing of what it cost.
+  if (event.type === "window_shrunk" || !result.change) await reportUsage(deps, run.runId, call);
   if (result.change) {
     const errorType = "error" in event ? event.error.code : undefined;
     recordModel(deps, call, { run: result.change.run, before: run, agent, context, errorType });
@@ -84,6 +91,14 @@ async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOut
 function repetitionOf({ run, agent, transcript }: TurnStep, repeats: number): Repetition | null {
   const from = run.repeatsFrom ?? 0;
   return findRepetition(transcript.messages, { repeats, from, isPolling: agent.tools.isPolling });
+}
+
+/** The summary that must come first: one that its session has already, or a step that makes it. */
+async function wantSummary(deps: RunStepDeps, { run, context }: TurnStep, upTo: number): Promise<RunEvent> {
+  const { step } = context;
+  const known = await summaryBefore(deps.store, run);
+  if (known) return { type: "summary_taken", step, upTo: known.upTo, text: known.text };
+  return { type: "summary_wanted", step, upTo };
 }
 
 /** The first step of a run says that it began, while the model is being called. */

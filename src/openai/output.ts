@@ -15,7 +15,17 @@ const strictKeywords = new Set([
   ...["$ref", "$defs", "definitions", "title", "description", "pattern", "format", "multipleOf"],
   ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems"],
 ]);
-const strictFormats = new Set(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"]);
+const strictFormats: ReadonlySet<unknown> = new Set([
+  "date-time",
+  "time",
+  "date",
+  "duration",
+  "email",
+  "hostname",
+  "ipv4",
+  "ipv6",
+  "uuid",
+]);
 /** One of these says what a value is; a schema without any takes everything. */
 const saying = ["type", "anyOf", "enum", "const", "$ref"];
 const maps = ["properties", "$defs", "definitions"];
@@ -24,16 +34,22 @@ const maps = ["properties", "$defs", "definitions"];
 function isStrict(schema: unknown, depth = 0): boolean {
   if (typeof schema !== "object" || schema === null || Array.isArray(schema) || depth > maxDepth) return false;
   const given = schema as Record<string, unknown>;
-  if (!Object.keys(given).every((keyword) => strictKeywords.has(keyword))) return false;
-  if (!saying.some((keyword) => Object.hasOwn(given, keyword))) return false;
+  const isKnown = Object.keys(given).every((keyword) => strictKeywords.has(keyword));
+  if (!isKnown || !saying.some((keyword) => Object.hasOwn(given, keyword))) return false;
   if (typesOf(given).includes("object") && !isClosed(given)) return false;
-  const { pattern, format, items, anyOf } = given;
-  // No looking around in patterns.
-  if (typeof pattern === "string" && /\(\?<?[=!]/.test(pattern)) return false;
-  if (format !== undefined && !strictFormats.has(String(format))) return false;
-  const named = maps.flatMap((keyword) => Object.values((given[keyword] ?? {}) as object) as unknown[]);
-  const all = [...named, ...(items === undefined ? [] : [items]), ...(Array.isArray(anyOf) ? anyOf : [])];
-  return all.every((one) => isStrict(one, depth + 1));
+  return isPlainText(given) && innerOf(given).every((one) => isStrict(one, depth + 1));
+}
+
+/** Whether its format is known there, and its pattern does not look around. */
+function isPlainText({ pattern, format }: Record<string, unknown>): boolean {
+  const looksAround = typeof pattern === "string" && /\(\?<?[=!]/.test(pattern);
+  return !looksAround && (format === undefined || strictFormats.has(format));
+}
+
+function innerOf(schema: Record<string, unknown>): unknown[] {
+  const { items, anyOf } = schema;
+  const named = maps.flatMap((keyword) => Object.values((schema[keyword] ?? {}) as object) as unknown[]);
+  return [...named, ...(items === undefined ? [] : [items]), ...(Array.isArray(anyOf) ? (anyOf as unknown[]) : [])];
 }
 
 function typesOf({ type }: Record<string, unknown>): unknown[] {
