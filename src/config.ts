@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { type LogLevel, logLevels } from "./core/defaults.ts";
 import { DroverError, toError } from "./core/errors.ts";
-import { type Policy, parsePolicy } from "./core/policy.ts";
+import { findRepeatedKey, type Policy, parsePolicy } from "./core/policy.ts";
 import { parsePatterns, type RedactPattern } from "./redaction/patterns.ts";
 
 // The one place that reads the environment. Everything else is given what it needs.
@@ -189,7 +189,11 @@ function readPolicy(value: string, context: z.core.$RefinementCtx): Policy {
   const where = isText ? "" : `${value}: `;
   let json: unknown;
   try {
-    json = JSON.parse(isText ? value : readFileSync(value, "utf8"));
+    // Editors may put a byte order mark in front.
+    const text = isText ? value : readFileSync(value, "utf8").replace(/^\uFEFF/, "");
+    json = JSON.parse(text);
+    const twice = findRepeatedKey(text);
+    if (twice !== undefined) return refuse(`${where}the field ${twice} stands twice in one rule: only one can hold`);
   } catch (error) {
     return refuse(`${where}expected a list of rules in JSON, received what cannot be read (${toError(error).message})`);
   }
@@ -282,15 +286,4 @@ export function loadConfig(dir: string = process.cwd()): Config {
     }
   }
   return readConfig(process.env);
-}
-
-/** A URL for people and logs: user and password hidden, nothing else changed. */
-export function hidePassword(url: string): string {
-  if (url.startsWith("/")) return url;
-  const parsed = URL.parse(url);
-  if (parsed === null) return "(not a URL)";
-  if (parsed.protocol === "unix:") return url;
-  const auth = parsed.password ? `${parsed.username}:***@` : parsed.username ? `${parsed.username}@` : "";
-  const query = parsed.search ? "?***" : "";
-  return `${parsed.protocol}//${auth}${parsed.host}${parsed.pathname === "/" ? "" : parsed.pathname}${query}`;
 }

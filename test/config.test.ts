@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { hidePassword, loadConfig, readConfig, settings, toSettingsTable } from "../src/config.ts";
+import { loadConfig, readConfig, settings, toSettingsTable } from "../src/config.ts";
 import { DroverError } from "../src/core/errors.ts";
+import { hidePassword } from "../src/hide-password.ts";
 
 function problemOf(env: NodeJS.ProcessEnv): string {
   try {
@@ -86,6 +87,17 @@ test("all problems are reported at once, secrets not shown", () => {
   for (const name of ["REDIS_URL", "DROVER_CONCURRENCY", "OPENAI_API_KEY"]) expect(message).toContain(name);
   expect(message).not.toContain("hunter2");
   expect(message).not.toContain("secret");
+});
+
+test("a policy file may begin with a byte order mark; no rule may say a thing twice", () => {
+  const dir = mkdtempSync(join(tmpdir(), "drover-config-"));
+  const file = join(dir, "policy.json");
+  writeFileSync(file, '\uFEFF[{"tool":"pay","allow":false},{"tool":"a\\"b:{","allow":true}]');
+  expect(readConfig({ DROVER_POLICY: file }).policy).toHaveLength(2);
+  rmSync(dir, { recursive: true });
+  for (const rule of ['{"tool":"pay","allow":false,"allow":true}', '{"tool":"pay","allow":false,"t\\u006fol":"x"}']) {
+    expect(problemOf({ DROVER_POLICY: `[{"tool":"y","allow":true},${rule}]` })).toMatch(/stands twice in one rule/);
+  }
 });
 
 test("DROVER_POLICY is JSON or the path of a file with it; each thing wrong with it is told by rule and field", () => {

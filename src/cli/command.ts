@@ -1,5 +1,6 @@
 import type { Context } from "./context.ts";
 import { toCode, toStatement } from "./errors.ts";
+import { toPrintable } from "./format/text.ts";
 
 /** 0 only when what was asked happened; 1 otherwise; 128 and the signal's number when a signal ended it. */
 export type ExitCode = number;
@@ -26,7 +27,9 @@ export async function act(
 
 function report(context: Context, error: unknown, asJson: boolean): void {
   const message = toStatement(error);
-  context.output.note(asJson ? JSON.stringify({ error: { code: toCode(error), message } }) : `drover: ${message}`);
+  context.output.note(
+    asJson ? JSON.stringify({ error: { code: toCode(error), message } }) : `drover: ${toPrintable(message)}`,
+  );
   if (isDebug(context) && error instanceof Error && error.stack) context.output.note(error.stack);
 }
 

@@ -98,10 +98,13 @@ function makePlace(notBefore: number | undefined): SessionPlace {
   return { state: "delayed", round: 1, owedAt: 1, notBefore };
 }
 
+/** An older reader knows nothing of dry runs and would act. */
+const dryRunReader = 2;
+
 function makeCommon(input: NewRun, limits: Limits): Run {
   return {
     schemaVersion,
-    minReader,
+    minReader: input.dryRun ? dryRunReader : minReader,
     runId: input.runId,
     agent: input.agent,
     revision: 1,

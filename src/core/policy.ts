@@ -77,6 +77,25 @@ function toProblems(issue: z.core.$ZodIssue): string[] {
   return [at === "" ? issue.message : `${at}: ${issue.message}`];
 }
 
+/**
+ * A key that an object in JSON text has twice, as it stands there; undefined if there is none. Of two rules that were run
+ * into one, JSON would silently keep the last.
+ */
+export function findRepeatedKey(json: string): string | undefined {
+  const open = [new Set<string>()];
+  for (const [token, text] of json.matchAll(/("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}]/g)) {
+    if (token === "{") open.push(new Set());
+    else if (token === "}") open.pop();
+    else if (text !== undefined) {
+      const keys = open.at(-1) as Set<string>;
+      const key = JSON.parse(text) as string;
+      if (keys.has(key)) return text;
+      keys.add(key);
+    }
+  }
+  return undefined;
+}
+
 /** What a policy says about a tool of an agent. */
 export function rulingOn(policy: Policy, { agent, tool }: { agent: string; tool: string }): Ruling {
   const ruling: { [field: string]: Ruled<unknown> } = {};

@@ -33,6 +33,25 @@ test("content cannot drive the terminal", () => {
   expect(toOneLine("a\n  b\u001b]0;x", 20)).toBe("a b]0;x");
 });
 
+test("content cannot be shown in another order than it has", () => {
+  expect(toOneLine("pay \u202e001\u202c to \u2066b\u2069\u200f", 40)).toBe("pay 001 to b");
+});
+
+test("nor can the name of a tool that a model made up", () => {
+  const tool = "\u001b[2Jx\ny";
+  const result: Message = {
+    role: "tool",
+    callId: "call-1-1",
+    toolCallId: "x",
+    name: tool,
+    content: "",
+    outcome: "failed",
+  };
+  expect(toTranscript([result], plain)).toBe("tool [2Jx y call-1-1 failed\n");
+  const at = { id: "1-0", seq: 1, at: 0, turn: 1, tool, callId: "call-1-1" };
+  expect(toEventLine({ ...at, type: "tool_started", attempt: 1 }, plain)).toBe("[1] [2Jx y call-1-1 started");
+});
+
 test("a long line is cut between characters, not inside one", () => {
   expect(toOneLine("😀😀😀😀", 3)).toBe("😀😀…");
 });

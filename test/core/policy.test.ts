@@ -1,7 +1,15 @@
 // Catches: a rule that reaches a tool it does not name, or fails to reach one it does; a later rule that beats an earlier.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isForbidden, matches, type Policy, parsePolicy, rulingOn, rulingText } from "../../src/core/policy.ts";
+import {
+  findRepeatedKey,
+  isForbidden,
+  matches,
+  type Policy,
+  parsePolicy,
+  rulingOn,
+  rulingText,
+} from "../../src/core/policy.ts";
 
 const place = { agent: "clerk", tool: "send_mail" };
 
@@ -139,4 +147,10 @@ describe("parsePolicy", () => {
   test.each([null, {}, "[]", 3])("wants a list: %j", (value) => {
     expect(parsePolicy(value)).toEqual({ ok: false, problems: ["expected a list of rules"] });
   });
+});
+
+test("a key that stands twice in one object is found, and only that", () => {
+  expect(findRepeatedKey('[{"tool":"a","allow":false,"tool":"b"}]')).toBe('"tool"');
+  expect(findRepeatedKey('[{"tool":"a","t\\u006fol":"b"}]')).toBe('"t\\u006fol"');
+  expect(findRepeatedKey('[{"tool":"tool"},{"tool":"{\\"tool\\":"},{"a":{"tool":1},"tool":2}]')).toBeUndefined();
 });

@@ -8,7 +8,9 @@ type Told = { mark: Output["mark"]; event: RunFeedEvent };
 
 /** One line for people about what happened; undefined for what nobody watching needs, and for text itself. */
 export function toEventLine(event: RunFeedEvent, mark: Output["mark"]): string | undefined {
-  const told = describe({ event, mark });
+  // A call of a tool that is not there bears whatever name the model made up.
+  const named = "tool" in event ? ({ ...event, tool: toOneLine(event.tool, 128) } as RunFeedEvent) : event;
+  const told = describe({ event: named, mark });
   return told === undefined ? undefined : `${mark("dim", `[${event.turn}]`)} ${told}`;
 }
 

@@ -28,10 +28,13 @@ export function toOneLine(text: string, max: number): string {
   return characters.length <= max ? line : `${characters.slice(0, max - 1).join("")}…`;
 }
 
-/** Text as it is, without the control characters by which content could drive somebody's terminal. */
+/**
+ * Text as it is, without the control characters by which content could drive somebody's terminal, or show it in another
+ * order than it has: people decide by what they see.
+ */
 export function toPrintable(text: string): string {
   // Tab and line feed stay; the other controls (C0, DEL, C1) go, and what made escape sequences of them.
-  return text.replaceAll(/[^\P{Cc}\n\t]/gu, "");
+  return text.replaceAll(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, "");
 }
 
 /** Each line moved to the right. */

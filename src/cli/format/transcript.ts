@@ -15,7 +15,7 @@ function toBlock(message: Message, mark: Output["mark"]): string {
   if (message.role === "tool") {
     const { outcome } = message;
     const label = outcome === "ok" ? mark("green", "ok") : mark(outcome === "denied" ? "yellow" : "red", outcome);
-    return `${mark("bold", "tool")} ${message.name} ${mark("dim", message.callId)} ${label}\n${body(message.content)}`;
+    return `${mark("bold", "tool")} ${toOneLine(message.name, 128)} ${mark("dim", message.callId)} ${label}\n${body(message.content)}`;
   }
   const lines = [mark("bold", message.role)];
   if (message.content !== null && message.content !== "") lines.push(body(message.content));
