@@ -166,9 +166,7 @@ export type StepOutcome = { type: "done" } | { type: "again"; delayMs: number; w
 export type {
   AgentCode,
   AgentRegistry,
-  AnswerCode,
   ModelGate,
-  Summariser,
   Verdict,
   VerifyContext,
 } from "./ports-agent.ts";

@@ -73,26 +73,26 @@ export function createStepQueue(options: {
     return repaired;
   };
 
-  const promote = async (step: Step): Promise<boolean> => {
-    const queue = await queues.open(queueOf(step));
-    const job = await queue.getJob(toJobId(step));
-    return job !== undefined && promoteDelayed(queue, job);
-  };
-
-  const remove = async (step: Step): Promise<void> => {
-    const queue = await queues.open(queueOf(step));
-    await queue.remove(toJobId(step)); // a locked job is left to its worker, which finds it is not owed
-  };
-
   return {
     add: (steps) => connection.use(() => add(steps)),
     repair: (steps) => connection.use(() => repair(steps)),
-    promote: (step) => connection.use(() => promote(step)),
+    promote: (step) => connection.use(async () => promoteStep(await queues.open(queueOf(step)), step)),
     async remove(steps) {
+      const remove = async (step: Step): Promise<void> => removeStep(await queues.open(queueOf(step)), step);
       await Promise.allSettled(steps.map((step) => connection.use(() => remove(step))));
     },
     close: queues.close,
   };
+}
+
+async function promoteStep(queue: Queue, step: Step): Promise<boolean> {
+  const job = await queue.getJob(toJobId(step));
+  return job !== undefined && promoteDelayed(queue, job);
+}
+
+/** A locked job is left to its worker, which finds that it is not owed. */
+async function removeStep(queue: Queue, step: Step): Promise<void> {
+  await queue.remove(toJobId(step));
 }
 
 /** Moves a delayed job to the front of the queue if its step is due and only a clock that is wrong holds it back. */

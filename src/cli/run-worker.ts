@@ -1,6 +1,6 @@
-import { hidePassword } from "../config.ts";
 import type { Agent } from "../define-agent.ts";
 import { createDrover } from "../drover.ts";
+import { hidePassword } from "../hide-password.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { type Context, redactionOf } from "./context.ts";
 import { count } from "./format/text.ts";

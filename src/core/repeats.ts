@@ -5,7 +5,7 @@ import { canonical } from "./canonical.ts";
 import { type Message, type ToolCall, type ToolMessage, textOf } from "./message.ts";
 
 /** The longest cycle that is looked for, in turns. */
-export const longestCycle = 6;
+const longestCycle = 6;
 
 /** A cycle at the end of a transcript: its length in turns, how often it came in a row, and its last call, quoted. */
 export type Repetition = { length: number; rounds: number; quote: string };

@@ -3,7 +3,7 @@ import type { WindowPlan } from "./window.ts";
 import { isSystem } from "./window-segments.ts";
 
 /** However little room there is, so much of a text is sent. */
-export const leastKept = 100;
+const leastKept = 100;
 /** What the note on a cut takes. */
 const noteTokens = 20;
 

@@ -33,7 +33,7 @@ export type PlannedWindow =
   | { type: "too_small"; smallestTokens: number };
 
 /** Room for what rendering adds: introductions, notes on what is left out or cut, and the marks around them. */
-export const renderOverhead = 100;
+const renderOverhead = 100;
 /** Tokens that a restated goal takes at most, its introduction included. */
 export const reminderTokens = 200;
 const reminderOverhead = 15;

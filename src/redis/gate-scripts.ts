@@ -51,7 +51,7 @@ end
  * Returns "entered", "rate_limit" or "concurrency_limit", the gate that is waited at (from 1, else 0), until when, and
  * pairs of gate and holder whose turn has come.
  */
-export const enterScript = `${shared}
+export const enterScript: string = `${shared}
 local holder, token = ARGV[2], ARGV[3]
 local leaseMs, callMs, keptMs = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[9])
 local gates = {}
@@ -148,7 +148,7 @@ return {'rate_limit', waitsAt, number(till), unpack(called)}
 `;
 
 /** KEYS: one gate's. ARGV: 1 the time, 2 holder, 3 token, 4 lease, 5 how long an unused gate is remembered. */
-export const renewScript = `${shared}
+export const renewScript: string = `${shared}
 local gate = gateAt(1)
 local holds = redis.call('HGET', gate.base, 'k:' .. ARGV[2])
 if holds and holds ~= ARGV[3] then return {} end
@@ -164,7 +164,7 @@ return {}
  * KEYS: one gate's. ARGV: 1 the time, 2 holder, 3 token or "", 4 how long a place is kept for one who was called.
  * Returns pairs of 1 and the holder whose turn has come.
  */
-export const leaveScript = `${shared}
+export const leaveScript: string = `${shared}
 local gate, holder = gateAt(1), ARGV[2]
 if (redis.call('HGET', gate.base, 'k:' .. holder) or '') == ARGV[3] then
   redis.call('ZREM', gate.leases, holder)
@@ -186,14 +186,14 @@ return called
 `;
 
 /** KEYS: 1 the pause. ARGV: 1 the time, 2 for how long. Returns until when; an earlier, longer pause stays. */
-export const pauseScript = `${shared}
+export const pauseScript: string = `${shared}
 local till = math.max(math.ceil(now + tonumber(ARGV[2])), tonumber(redis.call('GET', KEYS[1]) or '0'))
 if till > now then redis.call('SET', KEYS[1], number(till), 'PX', math.ceil(till - now) + 1) end
 return {number(till)}
 `;
 
 /** KEYS: 1 the breaker, stored as "<version> <JSON>". ARGV: 1 the version expected, 2 what to store or "", 3 for how long. */
-export const swapBreakerScript = `
+export const swapBreakerScript: string = `
 local stored = redis.call('GET', KEYS[1])
 local version = stored and string.match(stored, '^%d+') or '0'
 if version ~= ARGV[1] then return {0} end

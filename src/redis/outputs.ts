@@ -5,7 +5,7 @@ import type { Keys } from "./keys.ts";
 import { parseStored } from "./run-codec.ts";
 
 /** Characters of a piece; so much is read for the shortest range. */
-export const pieceLength = 65_536;
+const pieceLength = 65_536;
 /** Pieces written at a time: a megabyte of text or so, so that others are not held up. */
 const piecesAtOnce = 16;
 

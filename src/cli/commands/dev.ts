@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { Command } from "commander";
-import { hidePassword } from "../../config.ts";
 import type { Agent } from "../../define-agent.ts";
 import { startEmbeddedRedis } from "../../embedded/redis.ts";
+import { hidePassword } from "../../hide-password.ts";
 import { act, type Exit } from "../command.ts";
 import { type Context, embeddedDir } from "../context.ts";
 import { loadAgents } from "../load-agents.ts";

@@ -1,9 +1,9 @@
 import { mkdirSync } from "node:fs";
 import { join, relative } from "node:path";
-import { hidePassword } from "../../config.ts";
 import { createDrover } from "../../drover.ts";
 import { startEmbeddedRedis } from "../../embedded/redis.ts";
 import type { RunHandle } from "../../engine/run-handle.ts";
+import { hidePassword } from "../../hide-password.ts";
 import { createIds } from "../../ids.ts";
 import { createSilentLogger } from "../../telemetry/logger.ts";
 import { type Context, embeddedDir } from "../context.ts";
