@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
 import { toEventLine } from "../../src/cli/format/event.ts";
+import { toOpenCalls } from "../../src/cli/format/run.ts";
 import { count, toBytes, toDuration, toOneLine, toPrintable } from "../../src/cli/format/text.ts";
 import { toTranscript } from "../../src/cli/format/transcript.ts";
 import { toTable } from "../../src/cli/output.ts";
 import type { Message } from "../../src/core/message.ts";
 import { noUsage } from "../../src/core/run.ts";
+import type { RunView } from "../../src/engine/run-view.ts";
 
 const plain = (_mark: string, text: string): string => text;
 
@@ -50,6 +52,16 @@ test("nor can the name of a tool that a model made up", () => {
   expect(toTranscript([result], plain)).toBe("tool [2Jx y call-1-1 failed\n");
   const at = { id: "1-0", seq: 1, at: 0, turn: 1, tool, callId: "call-1-1" };
   expect(toEventLine({ ...at, type: "tool_started", attempt: 1 }, plain)).toBe("[1] [2Jx y call-1-1 started");
+});
+
+test("whoever decides on a call is told that its arguments go on", () => {
+  const linesOf = (length: number): string[] => {
+    const base = { callId: "call-1-1", tool: "pay", state: "approval", attempt: 1, effect: "write" } as const;
+    const call = { ...base, arguments: `"${"x".repeat(length - 2)}"` };
+    return toOpenCalls({ runId: "r", openCalls: [call] } as unknown as RunView, plain, "drover");
+  };
+  expect(linesOf(300).join()).not.toContain("not all is shown");
+  expect(linesOf(301)).toContain("    not all is shown: `drover show r --json` has all 301 characters");
 });
 
 test("a long line is cut between characters, not inside one", () => {

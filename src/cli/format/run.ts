@@ -80,10 +80,15 @@ function toPlace(ahead: number | undefined): string {
   return ahead === 0 ? " (next in line)" : ` (${ahead === 1 ? "1 run goes" : `${ahead} runs go`} first)`;
 }
 
+const argumentsShown = 300;
+
 /** The open calls of a run, each that waits for a person with the commands that decide it. */
 export function toOpenCalls(run: RunView, mark: Output["mark"], program: string): string[] {
   return run.openCalls.flatMap((call) => [
-    `${mark("bold", call.callId)} ${toOneLine(call.tool, 128)} ${toOneLine(call.arguments, 300)} ${mark("yellow", states[call.state])}`,
+    `${mark("bold", call.callId)} ${toOneLine(call.tool, 128)} ${toOneLine(call.arguments, argumentsShown)} ${mark("yellow", states[call.state])}`,
+    ...(isUpToPerson(call) && call.arguments.length > argumentsShown
+      ? [`    not all is shown: \`${program} show ${run.runId} --json\` has all ${call.arguments.length} characters`]
+      : []),
     ...toQuestion(call).map((line) => `    ${line}`),
     ...(isUpToPerson(call) ? toDecisions(program, run.runId, call).map((line) => `    ${line}`) : []),
   ]);
