@@ -3,20 +3,12 @@ import { breakerVerdict, type CallOutcome } from "../core/breaker.ts";
 import { type OperatorLimits, tightenFleetLimits, toRateTerms } from "../core/fleet-limits.ts";
 import type { Step } from "../core/owed.ts";
 import type { Hold, Run } from "../core/run.ts";
-import type {
-  AgentCode,
-  EnterResult,
-  FleetGates,
-  GateState,
-  ModelOutcome,
-  StepOutcome,
-  ToolOutcome,
-} from "../ports.ts";
+import type { AgentCode, EnterResult, FleetGates, GateState, StepOutcome, ToolOutcome } from "../ports.ts";
 import type { EngineDeps } from "./deps.ts";
 import { type GateLine, holderOf, holdOf, stepOf } from "./gate-line.ts";
 import { createGateStates, type GateStates, offUntil } from "./gate-states.ts";
 import { offText, pausedText, waitText } from "./gate-text.ts";
-import { afterReport, endDelivery, type StepContext } from "./step.ts";
+import { type Admission, afterReport, endDelivery, type Gatekeeper, type Pass, type StepContext } from "./step.ts";
 
 /** How long a place inside outlives its worker. It is renewed three times in that. */
 const leaseMs = 10_000;
@@ -24,20 +16,6 @@ const leaseMs = 10_000;
 const probeGraceMs = 5_000;
 /** Runs that a pause held come back spread over a part of it, at most this: together they would bring the next one. */
 const longestSpreadMs = 5_000;
-
-/** Leave to make a call. It tells the fleet how the call went and is given back at the step's end. */
-export type Pass = {
-  toolEnded(outcome: ToolOutcome, aborted: boolean): void;
-  modelEnded(outcome: ModelOutcome): void;
-  /** Resolves when the fleet knows. Never rejects. */
-  end(): Promise<void>;
-};
-
-/** Either the step may go on, with the run as it is now, or it has ended here. */
-export type Admission = { run: Run; pass: Pass | undefined } | { outcome: StepOutcome };
-
-/** Stands before every model call and tool execution: rates, concurrency, pauses and breakers of the whole fleet. */
-export type Gatekeeper = { admit(run: Run, context: StepContext): Promise<Admission> };
 
 type Deps = EngineDeps & { gates: FleetGates; line: GateLine; limits?: OperatorLimits | undefined };
 type All = Deps & { states: GateStates };

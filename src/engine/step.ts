@@ -1,10 +1,9 @@
 import { isSameStep, owed, type Step } from "../core/owed.ts";
 import type { Run } from "../core/run.ts";
-import type { Delivery, Logger, StepOutcome } from "../ports.ts";
+import type { Delivery, Logger, ModelOutcome, StepOutcome, ToolOutcome } from "../ports.ts";
 import type { ActiveStep, ActiveSteps } from "./active-steps.ts";
 import type { AdvanceResult } from "./advance.ts";
 import type { EngineDeps } from "./deps.ts";
-import type { Gatekeeper, Pass } from "./gatekeeper.ts";
 import type { Recall } from "./recall.ts";
 
 /** Runs a step alone in a child process. `died`: the child ended by itself before the step did. */
@@ -27,6 +26,20 @@ export type StepContext = {
   /** Leave to make its call; undefined if nothing limits it. */
   pass?: Pass | undefined;
 };
+
+/** Leave to make a call. It tells the fleet how the call went and is given back at the step's end. */
+export type Pass = {
+  toolEnded(outcome: ToolOutcome, aborted: boolean): void;
+  modelEnded(outcome: ModelOutcome): void;
+  /** Resolves when the fleet knows. Never rejects. */
+  end(): Promise<void>;
+};
+
+/** Either the step may go on, with the run as it is now, or it has ended here. */
+export type Admission = { run: Run; pass: Pass | undefined } | { outcome: StepOutcome };
+
+/** Stands before every model call and tool execution: rates, concurrency, pauses and breakers of the whole fleet. */
+export type Gatekeeper = { admit(run: Run, context: StepContext): Promise<Admission> };
 
 export const done: StepOutcome = { type: "done" };
 export const handedBack: StepOutcome = { type: "again", delayMs: 0, why: "handed back" };

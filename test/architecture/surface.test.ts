@@ -103,6 +103,7 @@ describe("public names", () => {
       "crashAt",
       "createFaults",
       "createMemoryDrover",
+      "createMemoryGates",
       "createMemoryRunStore",
       "createMemorySignals",
       "createMemoryStepQueue",
@@ -190,6 +191,7 @@ describe("words that programs switch on", () => {
         "tool_lost",
         "tool_unknown",
         "step_held",
+        "step_admitted",
         "step_isolated",
         "step_crashed",
         "limit_reached",
@@ -246,7 +248,7 @@ describe("words that programs switch on", () => {
 });
 
 test("names in Redis", () => {
-  const { run, session, transcript, listByStatus, listByAgent, listBySession, definition, lease, ...fixed } =
+  const { run, session, transcript, listByStatus, listByAgent, listBySession, definition, gate, lease, ...fixed } =
     createKeys();
   const made = {
     run: run("RUN"),
@@ -256,12 +258,24 @@ test("names in Redis", () => {
     status: listByStatus("STATUS"),
     agent: listByAgent("AGENT"),
     hash: definition("HASH"),
+    gate: gate("KEY"),
     lease: lease("NAME"),
   };
   expect({ ...fixed, ...made }).toMatchInlineSnapshot(`
     {
       "agent": "{drover}:r:list:agent:AGENT",
       "control": "{drover}:r:control",
+      "gate": {
+        "all": [
+          "{drover}:r:gate:KEY",
+          "{drover}:r:gate:KEY:tickets",
+          "{drover}:r:gate:KEY:leases",
+          "{drover}:r:gate:KEY:line",
+        ],
+        "breaker": "{drover}:r:gate:KEY:breaker",
+        "leases": "{drover}:r:gate:KEY:leases",
+        "pause": "{drover}:r:gate:KEY:pause",
+      },
       "hash": "{drover}:r:definition:HASH",
       "lease": "{drover}:r:lease:NAME",
       "listAll": "{drover}:r:list",
@@ -276,6 +290,7 @@ test("names in Redis", () => {
         "head": "{drover}:r:run:RUN",
         "live": "{drover}:r:run:RUN:live",
         "messages": "{drover}:r:run:RUN:messages",
+        "outputs": "{drover}:r:run:RUN:outputs",
         "results": "{drover}:r:run:RUN:results",
       },
       "session": {

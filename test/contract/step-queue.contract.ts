@@ -178,6 +178,23 @@ export function stepQueueContract(makeHarness: () => Promise<StepQueueHarness>):
     });
   });
 
+  describe("promoting", () => {
+    test("a delayed step is delivered at once; any other is left alone, which is said", async () => {
+      const later = makeStep("run-later", { notBefore: harness.clock.now() + 60_000 });
+      const [queued, never] = [makeStep("run-queued"), makeStep("run-never")];
+      await harness.queue.add([later, queued]);
+      expect(await harness.queue.promote(queued)).toBe(false);
+      expect(await harness.queue.promote(never)).toBe(false);
+      expect(await harness.queue.promote(later)).toBe(true);
+      expect(await harness.queue.promote(later)).toBe(false);
+      await consumeUntil("run-later", async ({ step }) => {
+        if (step.runId === "run-later") expect(await harness.queue.promote(later)).toBe(false);
+        return undefined;
+      });
+      expect(delivered.toSorted()).toEqual(["run-later", "run-queued"]);
+    });
+  });
+
   describe("removing and repairing", () => {
     test("a removed step is not delivered; removing what is not there is no error", async () => {
       const [waiting, delayed] = [makeStep("run-a"), makeStep("run-b", { notBefore: harness.clock.now() + 100 })];

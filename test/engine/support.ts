@@ -22,6 +22,7 @@ export type ProcessOptions = {
   store?: RunStore;
   queue?: StepQueue;
   signals?: Signals;
+  gates?: FleetGates;
   limits?: OperatorLimits;
 };
 
