@@ -70,7 +70,7 @@ export const layers: readonly Layer[] = [
   { name: "redaction", places: ["redaction/"], layers: ["core"], packages: ["re2js", "zod"], node: ["module"] },
   {
     name: "config",
-    places: ["config.ts"],
+    places: ["config.ts", "hide-password.ts"],
     layers: ["core", "redaction"],
     packages: ["zod"],
     node: ["fs", "path", "util"],
