@@ -233,6 +233,12 @@ function toCode(options: Checked, { definition, hash, output, ruleOn }: Made): A
     summariser: {
       model: summaryModel.client,
       gate: () => toModelGate(summaryModel),
+      get named() {
+        return { model: summaryModel.model, provider: summaryModel.provider };
+      },
+      get server() {
+        return summaryModel.server;
+      },
       retry: summaryModel.retry,
       instructions: summarise.instructions,
     },

@@ -39,6 +39,9 @@ export type ModelGate = FleetLimits & { key: string; model: string };
 export type Summariser = {
   model: ModelClient;
   gate: () => ModelGate;
+  /** Whose model it is, for traces. */
+  named: Pick<AgentDefinition, "model" | "provider">;
+  server?: { address: string; port: number } | undefined;
   retry: RetryPolicy;
   instructions?: string | undefined;
 };

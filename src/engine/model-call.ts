@@ -99,7 +99,12 @@ export type RecordedModel = {
 
 export function recordModel(deps: RunStepDeps, call: ModelCall, recorded: RecordedModel): void {
   const { run, before, agent, context, errorType } = recorded;
-  const { instructions, messages } = call.asked;
+  const { instructions, messages, task } = call.asked;
+  const { summariser, definition } = agent;
+  const who =
+    task === "summary"
+      ? { definition: { ...definition, ...summariser.named }, server: summariser.server }
+      : { definition, server: agent.server };
   deps.telemetry.recordStep({
     kind: "model",
     owedAt: context.step.owedAt,
@@ -107,8 +112,7 @@ export function recordModel(deps: RunStepDeps, call: ModelCall, recorded: Record
     turn: before.turns + 1,
     attempt: before.model?.attempt ?? 1,
     execution: call.execution,
-    definition: agent.definition,
-    server: agent.server,
+    ...who,
     outcome: call.outcome,
     request: { messages, instructions },
     ...(errorType === undefined ? {} : { errorType }),

@@ -5,7 +5,8 @@ import type { Message } from "../../src/core/message.ts";
 import { renderWindow } from "../../src/core/window-render.ts";
 import { type AgentOptions, defineAgent } from "../../src/define-agent.ts";
 import { PermanentError, RetryableError } from "../../src/index.ts";
-import type { ModelFailure, ModelRequest } from "../../src/ports.ts";
+import type { ModelFailure, ModelRequest, Telemetry } from "../../src/ports.ts";
+import { createNoTelemetry } from "../../src/telemetry/no-telemetry.ts";
 import { createMemoryDrover, scriptedModel } from "../../src/testing/index.ts";
 import { tokenCounter } from "../../src/tokens/token-counter.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -288,5 +289,31 @@ describe("the window", () => {
     expect(asked.at(-1)?.messages[0]).toMatchObject({
       content: expect.stringContaining("no summary of them could be made"),
     });
+  });
+
+  test("whose summaries another model makes says so in their spans", async () => {
+    const { model } = modelOf(({ turn }) =>
+      turn > 20 ? "found" : { toolCalls: [{ name: "dig", arguments: { n: turn } }] },
+    );
+    const spans: string[] = [];
+    const telemetry: Telemetry = {
+      ...createNoTelemetry(),
+      recordStep: (span) => {
+        if (span.kind === "model") spans.push(span.definition.model);
+      },
+    };
+    const summarise = { model: scriptedModel([], { model: "small" }) };
+    const agent = defineAgent({
+      name: "a",
+      instructions: "Do it.",
+      model,
+      tools: [dig],
+      window: { budgetTokens: 2_500, summarise },
+      limits: { maxTurns: 100 },
+    });
+    const drover = createMemoryDrover({ agents: [agent], telemetry });
+    await drover.work();
+    await (await drover.start(agent, "go")).result({ timeoutMs: 60_000 });
+    expect(new Set(spans)).toEqual(new Set(["scripted", "small"]));
   });
 });
