@@ -38,6 +38,11 @@ export type GateState = { breaker?: BreakerState | undefined; pausedUntil?: numb
 /** Limits that hold over all workers. Times are Redis's; what nobody comes back for expires by itself. */
 export interface FleetGates {
   /**
+   * How long before its place in time a parked step should be back, to wait for the rest where it is: queues are late,
+   * and a rate that nobody comes in time for is lost. 0 where steps come back to the millisecond.
+   */
+  readonly headStartMs: number;
+  /**
    * All gates or none. Whoever must wait for a rate gets a place in time, first come first served; whoever must wait
    * for a place inside joins that gate's line. Coming back early costs neither.
    */

@@ -3,12 +3,28 @@ import { breakerVerdict, type CallOutcome } from "../core/breaker.ts";
 import { type OperatorLimits, tightenFleetLimits, toRateTerms } from "../core/fleet-limits.ts";
 import type { Step } from "../core/owed.ts";
 import type { Hold, Run } from "../core/run.ts";
-import type { AgentCode, EnterResult, FleetGates, GateState, StepOutcome, ToolOutcome } from "../ports.ts";
+import type {
+  AgentCode,
+  EnterRequest,
+  EnterResult,
+  FleetGates,
+  GateState,
+  StepOutcome,
+  ToolOutcome,
+} from "../ports.ts";
 import type { EngineDeps } from "./deps.ts";
 import { type GateLine, holderOf, holdOf, stepOf } from "./gate-line.ts";
 import { createGateStates, type GateStates, offUntil } from "./gate-states.ts";
 import { offText, pausedText, waitText } from "./gate-text.ts";
-import { type Admission, afterReport, endDelivery, type Gatekeeper, type Pass, type StepContext } from "./step.ts";
+import {
+  type Admission,
+  afterAbort,
+  afterReport,
+  endDelivery,
+  type Gatekeeper,
+  type Pass,
+  type StepContext,
+} from "./step.ts";
 
 /** How long a place inside outlives its worker. It is renewed three times in that. */
 const leaseMs = 10_000;
@@ -118,12 +134,40 @@ async function enter(deps: All, run: Run, target: Target, found: Found): Promise
   const who = { holder: holderOf(run, context.step), token: deps.ids.token() };
   const pass = makePass(deps, target, who);
   if (!rate && concurrency === undefined) return begin(deps, run, target, { ...found, who, pass });
-  const gate = { key, concurrency, ...(rate ? { rate: toRateTerms(rate) } : {}) };
-  const result = await deps.gates.enter({ ...who, leaseMs, gates: [gate] });
-  await deps.line.wake(result.called);
-  if (!result.entered) return { outcome: await wait(deps, run, target, { context, result, holder: who.holder }) };
+  const terms = rate && toRateTerms(rate);
+  // Of all who wait for one rate about one is in hand at any time, and only then.
+  const headStartMs = terms ? Math.min(deps.gates.headStartMs, terms.intervalMs) : 0;
+  const request = { ...who, leaseMs, gates: [{ key, concurrency, ...(terms ? { rate: terms } : {}) }] };
+  const result = await enterInTime(deps, request, { headStartMs, signal: context.active.signal });
+  if (context.active.aborted()) {
+    if (result.entered) await deps.line.leave(key, who);
+    return { outcome: await afterAbort(deps, run, context) };
+  }
+  if (!result.entered) {
+    const until = result.reason === "rate_limit" ? Math.ceil(result.until - headStartMs) : result.until;
+    return { outcome: await wait(deps, run, target, { context, result: { ...result, until }, holder: who.holder }) };
+  }
   pass.hold();
   return begin(deps, run, target, { ...found, who, pass });
+}
+
+/** How often a step that is nearly due tries before it is parked again. */
+const triesInTime = 3;
+
+/** Enters, or waits here for what is left of a head start and enters then. */
+async function enterInTime(
+  { gates, line, clock }: All,
+  request: EnterRequest,
+  { headStartMs, signal }: { headStartMs: number; signal: AbortSignal },
+): Promise<EnterResult> {
+  for (let tries = 1; ; tries += 1) {
+    const result = await gates.enter(request);
+    await line.wake(result.called);
+    if (result.entered || result.reason !== "rate_limit" || tries === triesInTime) return result;
+    const leftMs = result.until - clock.now();
+    if (leftMs > headStartMs || signal.aborted) return result;
+    await clock.sleep(leftMs, signal);
+  }
 }
 
 type Refused = Extract<EnterResult, { entered: false }>;
@@ -195,6 +239,13 @@ function makePass({ gates, states, line }: All, target: Target, who: { holder: s
     isProbe = false;
   }
 
+  /** Its place is free as soon as the call is over; what comes of it is still to be committed. */
+  function leave(): void {
+    if (timer) told.push(line.leave(key, who));
+    clearInterval(timer);
+    timer = undefined;
+  }
+
   return {
     hold() {
       if (target.limits.concurrency === undefined) return;
@@ -204,18 +255,20 @@ function makePass({ gates, states, line }: All, target: Target, who: { holder: s
     probe() {
       isProbe = true;
     },
-    toolEnded: (outcome, aborted) => report(aborted ? "void" : outcomeOf(outcome)),
+    toolEnded(outcome, aborted) {
+      report(aborted ? "void" : outcomeOf(outcome));
+      leave();
+    },
     modelEnded(outcome) {
       if (outcome.type !== "failure" || outcome.failure.class !== "transient") return;
       const { retryAfterMs = 0 } = outcome.failure;
       if (retryAfterMs > 0) told.push(states.pause(key, retryAfterMs));
     },
     async end() {
-      clearInterval(timer);
       // A probe that never got to its call leaves the trying to another.
       if (isProbe) report("void");
+      leave();
       await Promise.all(told);
-      if (timer) await line.leave(key, who);
     },
   };
 }

@@ -38,6 +38,7 @@ export function createRedisGates({ connection, keys, now }: RedisGatesOptions): 
   }
 
   return {
+    headStartMs: 100,
     async enter(request) {
       const { gates } = request;
       const args = [time(), request.holder, request.token, request.leaseMs, callMs, ticketKeptMs];

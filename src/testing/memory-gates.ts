@@ -32,6 +32,7 @@ export function createMemoryGates({ clock }: { clock: Pick<Clock, "now"> }): Fle
   }
 
   return {
+    headStartMs: 0,
     enter: async (request) => enter(request, shelfOf, now()),
     async renew(key, { holder, token }, leaseMs) {
       const { tokens, leases } = shelfOf(key);

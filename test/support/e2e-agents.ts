@@ -36,7 +36,8 @@ async function act(
     : `${note} `.repeat(Math.ceil(bytes / (note.length + 1))).slice(0, bytes);
 }
 
-type Behaviour = Pick<Tool, "name"> & Partial<Pick<Tool, "effect" | "idempotent" | "approvalExpiresMs">>;
+type Behaviour = Pick<Tool, "name"> &
+  Partial<Pick<Tool, "effect" | "idempotent" | "approvalExpiresMs" | "breaker" | "fallback">>;
 
 function tool(behaviour: Behaviour, execute: (args: Arguments, context: ToolContext) => Promise<unknown>): Tool {
   const { name } = behaviour;
@@ -63,6 +64,19 @@ const tools: Tool[] = [
     ledger.once(context.idempotencyKey);
     return result;
   }),
+  tool({ name: "stay", effect: "read" }, async (args, context) => {
+    const result = await act("stay", args, context);
+    const { runId, callId, attempt, idempotencyKey: key } = context;
+    ledger.begin({ tool: "stay_end", runId, callId, key, attempt });
+    return result;
+  }),
+  tool(
+    { name: "fail", effect: "read", breaker: { failures: 3, openMs: 60_000 }, fallback: "look" },
+    async (args, context) => {
+      await act("fail", args, context);
+      throw new Error("the service behind it is down");
+    },
+  ),
   tool({ name: "die", effect: "read" }, async (args, context) => {
     const result = await act("die", args, context);
     process.kill(process.pid, "SIGKILL");

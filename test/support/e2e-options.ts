@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { operatorLimitsSchema } from "../../src/core/fleet-limits.ts";
 
 /** How a worker process of the end-to-end tests is to be; it travels in its environment, as JSON. */
 export const e2eVariable = "DROVER_E2E";
@@ -20,6 +21,8 @@ const optionsSchema = z.object({
   approvalExpiresMs: z.int().optional(),
   /** `DROVER_POLICY` of a worker started by the command line. */
   policy: z.string().optional(),
+  /** What operators limit. */
+  limits: operatorLimitsSchema.optional(),
   /** Names of the agents it knows; each has all tools. */
   agents: z.array(z.string()).default(["e2e"]),
   /** Limits of those agents. */

@@ -30,8 +30,8 @@ function tell(report: Record<string, unknown>): void {
 
 /** The front door. */
 async function startPlain(): Promise<() => Promise<void>> {
-  const { redisUrl: redis, prefix, concurrency, graceMs } = options;
-  const drover = createDrover({ redis, prefix, agents, logger });
+  const { redisUrl: redis, prefix, concurrency, graceMs, limits } = options;
+  const drover = createDrover({ redis, prefix, agents, logger, limits });
   await drover.work({ concurrency, graceMs });
   return () => drover.close();
 }
