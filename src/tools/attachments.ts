@@ -69,8 +69,8 @@ function mapList(list: unknown[], map: (one: unknown) => unknown): unknown[] {
 }
 
 function mapObject(object: object, map: (one: unknown) => unknown): object {
+  if (Object.keys(object).length > maxValues) return object;
   const entries = Object.entries(object);
-  if (entries.length > maxValues) return object;
   const mapped = entries.map(([key, one]) => [key, map(one)] as const);
   return mapped.some(([, one], index) => one !== entries[index]?.[1]) ? Object.fromEntries(mapped) : object;
 }

@@ -1,9 +1,10 @@
 // Makes message content of whatever a tool returned. Bounded, and it never throws: the tool has had its effect.
 
 import type { Content, ContentPart } from "../core/message.ts";
-import { boundAttachments, liftAttachments, textSizeOf, toAttachment } from "./attachments.ts";
+import { boundAttachments, type Lifted, liftAttachments, textSizeOf, toAttachment } from "./attachments.ts";
 import { isObject } from "./json-schema.ts";
 import { cleanText, reasonOf } from "./messages.ts";
+import { writeJson } from "./write-json.ts";
 
 /** No more of a result than this is kept, in bytes of UTF-8; much less of it is shown to the model. */
 export const maxResultBytes: number = 16 * 1024 * 1024;
@@ -21,7 +22,7 @@ export function renderResult(value: unknown): Content {
     if (typeof value === "string") return cutText(value, maxResultBytes);
     const parts = toContentParts(value);
     if (parts) return renderParts(boundAttachments(parts));
-    const lifted = liftAttachments(value);
+    const lifted = liftSafely(value);
     if (!lifted) return renderJson(value);
     const text = lifted.rest === undefined ? [] : [{ type: "text", text: renderJson(lifted.rest) }];
     return renderParts([...text, ...boundAttachments(lifted.attachments)]);
@@ -30,12 +31,31 @@ export function renderResult(value: unknown): Content {
   }
 }
 
+/** Where a property throws, attachments are not looked for. */
+function liftSafely(value: unknown): Lifted | undefined {
+  try {
+    return liftAttachments(value);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The first `maxBytes` of the text, cut between characters, and a note on what is missing. */
 export function cutText(text: string, maxBytes: number): string {
-  const total = Buffer.byteLength(text);
-  if (total <= maxBytes) return cleanText(text);
-  const kept = headOf(text, maxBytes);
-  return `${cleanText(kept)}\n[cut: the first ${Buffer.byteLength(kept)} of ${total} bytes are shown]`;
+  if (text.length <= maxBytes && Buffer.byteLength(text) <= maxBytes) return cleanLong(text);
+  return withNote(cleanLong(headOf(text, maxBytes)), text.length);
+}
+
+/** As `cleanText`, in little time also where a text is full of NUL. */
+function cleanLong(text: string): string {
+  if (text.length < 65_536 || !text.includes("\0")) return cleanText(text);
+  const bytes = Buffer.from(text.toWellFormed(), "utf16le");
+  for (let at = 0; at < bytes.length; at += 2) {
+    if (bytes[at] !== 0 || bytes[at + 1] !== 0) continue;
+    bytes[at] = 0xfd;
+    bytes[at + 1] = 0xff;
+  }
+  return bytes.toString("utf16le");
 }
 
 function headOf(text: string, maxBytes: number): string {
@@ -46,9 +66,12 @@ function headOf(text: string, maxBytes: number): string {
   return bytes.toString("utf8", 0, end);
 }
 
+/** A longer list is data. */
+const maxParts = 1_000;
+
 /** A list of nothing but texts and attachments that hold what their type is about; a listing of files, say, is data. */
 function toContentParts(value: unknown): ContentPart[] | undefined {
-  if (!Array.isArray(value) || value.length === 0) return undefined;
+  if (!Array.isArray(value) || value.length === 0 || value.length > maxParts) return undefined;
   const parts: (ContentPart | undefined)[] = value.map((part: unknown) => {
     if (!isObject(part)) return undefined;
     if (part.type === "text" || part.type === "refusal") {
@@ -66,7 +89,7 @@ function renderParts(parts: ContentPart[]): ContentPart[] {
     const size = textSizeOf(part);
     const fits = size <= left;
     if (fits) shown.push(toPlain(part));
-    else if (part.type === "text") shown.push({ ...toPlain(part), text: cutText(String(part.text), left) });
+    else if (part.type === "text") shown.push({ type: "text", text: cutText(String(part.text), left) });
     if (!fits) {
       const more = parts.length - index - (part.type === "text" ? 1 : 0);
       if (more > 0) shown.push({ type: "text", text: `[left out: ${more} more parts, for their size]` });
@@ -83,37 +106,15 @@ function toPlain(part: ContentPart): ContentPart {
 }
 
 function renderJson(value: unknown): string {
-  const budget = { left: maxResultBytes };
-  const text = JSON.stringify(value, makeReplacer(budget)) as string | undefined;
-  if (text === undefined) return `Done. (The result is a ${typeof value}, which has no text.)`;
-  const size = Buffer.byteLength(text);
-  if (budget.left >= 0 && size <= maxResultBytes) return text;
-  const total = budget.left >= 0 ? `of ${size} bytes` : "bytes";
-  return `${headOf(text, maxResultBytes)}\n[cut: the first ${Math.min(size, maxResultBytes)} ${total} are shown]`;
+  const written = writeJson(value, maxResultBytes);
+  if (written === undefined) return `Done. (The result is a ${typeof value}, which has no text.)`;
+  const { text, whole } = written;
+  if (whole && Buffer.byteLength(text) <= maxResultBytes) return text;
+  return withNote(headOf(text, maxResultBytes), whole ? text.length : undefined);
 }
 
-/** Says in JSON what JSON.stringify would refuse, drop or blow up, and takes little more once the budget is used. */
-function makeReplacer(budget: { left: number }): (this: unknown, key: string, value: unknown) => unknown {
-  const take = (value: unknown): unknown => {
-    if (typeof value === "bigint") return value.toString();
-    if (typeof value === "string") {
-      const room = Math.max(0, budget.left);
-      budget.left -= value.length;
-      return value.length <= room ? value : value.slice(0, room);
-    }
-    if (value instanceof Map || value instanceof Set) return take([...value]);
-    if (value instanceof Error) return reasonOf(value);
-    if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `[${value.byteLength} bytes of binary data]`;
-    if (!Array.isArray(value) || value.length <= Math.max(0, budget.left)) return value;
-    const head = value.slice(0, Math.max(0, budget.left));
-    // More elements than budget: whatever is taken of them, the result is cut.
-    budget.left = Math.min(budget.left, head.length - 1);
-    return head;
-  };
-  return function replace(key, value) {
-    budget.left -= key.length + 2;
-    // A Buffer was turned into a list of numbers by its toJSON before this is called; the original is in its holder.
-    const original = (this as Record<string, unknown>)[key];
-    return take(ArrayBuffer.isView(original) ? original : value);
-  };
+/** What was kept, and that it is not all; `total` in characters, if it is known. */
+function withNote(kept: string, total: number | undefined): string {
+  const of = total === undefined ? "" : ` of ${total}`;
+  return `${kept}\n[cut: the result was too long, and only its first ${kept.length}${of} characters are kept]`;
 }

@@ -95,7 +95,7 @@ describe("a result that is too long", () => {
     const { run, results, result } = await play([asks("read_book"), "done"], [flood]);
     expect(result.status).toBe("completed");
     expect(String(results[0]?.content).length).toBeLessThan(5_000);
-    expect(results[0]?.content).toContain("of 100000000 bytes are shown");
+    expect(results[0]?.content).toContain("of 100000000 characters are kept");
     expect((await run.readResult("call-1-1", { from: 15_000_000, length: 10 })).text).toBe("0123456789");
   });
 });

@@ -4,6 +4,7 @@ import { cutText, maxResultBytes, renderResult } from "../../src/tools/render.ts
 
 const cyclic: Record<string, unknown> = { name: "loop" };
 cyclic.self = cyclic;
+const shared = { x: 1 };
 
 describe("a result is rendered", () => {
   test.each<[string, unknown, unknown]>([
@@ -30,7 +31,32 @@ describe("a result is rendered", () => {
     ["a function", () => 1, "Done. (The result is a function, which has no text.)"],
     ["a symbol", Symbol("s"), "Done. (The result is a symbol, which has no text.)"],
     ["halves of characters and NUL", "a\uD83Db\0c", "a\uFFFDb\uFFFDc"],
-    ["a cycle", cyclic, expect.stringContaining("Done, but the result cannot be shown")],
+    ["numbers that are none", [Number.NaN, -0, Number.POSITIVE_INFINITY], "[null,0,null]"],
+    ["boxed values", { a: Object("x"), b: Object(1), c: Object(false) }, '{"a":"x","b":1,"c":false}'],
+    ["functions in lists", [undefined, () => 1, Symbol("s")], "[null,null,null]"],
+    [
+      "what toJSON gives",
+      { a: { toJSON: (key: string) => ({ key }) }, n: { toJSON: () => 3n } },
+      '{"a":{"key":"a"},"n":"3"}',
+    ],
+    ["an error that toJSON gives", { a: { toJSON: () => new Error("inner") } }, '{"a":"inner"}'],
+    ["a cycle", cyclic, '{"name":"loop","self":"[the same again: it holds itself]"}'],
+    ["the same twice, in no cycle", [shared, shared], '[{"x":1},{"x":1}]'],
+    [
+      "a property that throws",
+      {
+        before: 1,
+        get bad() {
+          throw new Error("broken");
+        },
+      },
+      '{"before":1,"bad":"[cannot be read: broken]"}',
+    ],
+    [
+      "a toJSON that throws",
+      { ok: 1, bad: { toJSON: () => JSON.parse("no JSON") } },
+      expect.stringMatching(/^{"ok":1,"bad":"\[cannot be read/),
+    ],
   ])("%s", (_name, value, expected) => {
     expect(renderResult(value)).toEqual(expected);
   });
@@ -58,7 +84,7 @@ describe("a result is rendered", () => {
     expect(renderResult(throwing)).toBe("Done, but the result cannot be shown: no JSON for you");
     let deep: unknown = 1;
     for (let depth = 0; depth < 200_000; depth++) deep = [deep];
-    expect(renderResult(deep)).toContain("Done, but");
+    expect(renderResult(deep)).toContain("[nested too deep]");
   });
 
   test("any JSON value comes back from its text", () => {
@@ -80,8 +106,8 @@ describe("a result is bounded", () => {
     const shown = renderResult(text) as string;
     expect(shown.isWellFormed()).toBe(true);
     expect(shown).not.toContain("\uFFFD");
-    const note = `\n[cut: the first ${maxResultBytes - 3} of ${maxResultBytes + 401} bytes are shown]`;
-    expect(shown.endsWith(note)).toBe(true);
+    const chars = (maxResultBytes - 4) / 2 + 1;
+    expect(shown.endsWith(`and only its first ${chars} of ${chars + 202} characters are kept]`)).toBe(true);
   });
 
   test("text of the limit is whole", () => {
@@ -97,7 +123,7 @@ describe("a result is bounded", () => {
   ])("%s", (_name, value) => {
     const shown = renderResult(value) as string;
     expect(Buffer.byteLength(shown)).toBeLessThan(maxResultBytes + 200);
-    expect(shown.slice(-200)).toMatch(/\n\[cut: the first \d+ (of \d+ )?bytes are shown\]$/);
+    expect(shown.slice(-200)).toMatch(/\n\[cut: .* only its first \d+ characters are kept\]$/);
   });
 
   test("parts: the text is cut, what does not fit is left out and said", () => {
@@ -109,12 +135,37 @@ describe("a result is bounded", () => {
     ]);
     const texts = renderResult([{ type: "text", text: "a".repeat(maxResultBytes + 9) }]);
     expect(size(texts)).toBeLessThan(maxResultBytes + 200);
-    expect(JSON.stringify(texts).slice(-100)).toContain(`of ${maxResultBytes + 9} bytes are shown`);
+    expect(JSON.stringify(texts).slice(-100)).toContain(`of ${maxResultBytes + 9} characters are kept`);
+  });
+
+  test("JSON that is short enough in characters and too long in bytes says how long it is", () => {
+    const shown = renderResult(["é".repeat(9_000_000)]) as string;
+    expect(Buffer.byteLength(shown)).toBeLessThan(maxResultBytes + 200);
+    expect(shown).toMatch(/only its first \d+ of 9000004 characters are kept\]$/);
+  });
+
+  test("what JSON.stringify would never end with ends: bytes, and objects shared many times", () => {
+    expect(renderResult({ file: Buffer.alloc(100_000_000) })).toBe('{"file":"[100000000 bytes of binary data]"}');
+    let many: unknown = "leaf";
+    for (let level = 0; level < 60; level++) many = [many, many];
+    expect((renderResult(many) as string).length).toBeLessThan(maxResultBytes + 200);
+  });
+
+  test("a long text full of NUL is cleaned, and one in JSON keeps its characters together", () => {
+    expect(renderResult("a\0".repeat(5_000_000))).toBe("a\uFFFD".repeat(5_000_000));
+    const text = `x${"\u{1F600}".repeat(200_000)}`;
+    expect(renderResult([text])).toBe(`["${text}"]`);
+  });
+
+  test("a part is cut without what else it holds, and very many parts are data", () => {
+    const huge = { type: "text", text: "a".repeat(maxResultBytes), junk: "b".repeat(1_000_000) };
+    expect(Object.keys((renderResult([huge]) as object[])[0] ?? {})).toEqual(["type", "text"]);
+    expect(renderResult(Array.from({ length: 1_001 }, () => ({ type: "text", text: "x" })))).toMatch(/^\[{"type"/);
   });
 
   test("cutText keeps what fits", () => {
     expect(cutText("abc", 3)).toBe("abc");
-    expect(cutText("aé", 2)).toBe("a\n[cut: the first 1 of 3 bytes are shown]");
-    expect(cutText("é", 0)).toBe("\n[cut: the first 0 of 2 bytes are shown]");
+    expect(cutText("aé", 2)).toMatch(/^a\n\[cut: .* only its first 1 of 2 characters are kept\]$/);
+    expect(cutText("é", 0)).toMatch(/^\n\[cut: .* only its first 0 of 1 characters are kept\]$/);
   });
 });
