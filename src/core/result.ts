@@ -18,19 +18,18 @@ export type CutResult = { content: Content; full: FullResult; middle: string };
 
 /** No token has more bytes than this but in runs of one character; a text of more bytes than that is too long uncounted. */
 const bytesPerToken = 16;
-/** What the note on what is left out may take. */
-const noteTokens = 80;
 /** The share of the room that the beginning gets; the end of an output often says how it went. */
 const headShare = 0.75;
 
 /** The text of a result: of its parts, all of theirs. */
 export function resultTextOf(content: Content): string {
   if (typeof content === "string") return content;
-  return content.flatMap((part) => (isText(part) ? [part.text] : [])).join("\n");
+  return content.flatMap((part) => partText(part) ?? []).join("\n");
 }
 
-function isText(part: ContentPart): part is ContentPart & { text: string } {
-  return part.type === "text" && typeof part.text === "string";
+function partText(part: ContentPart): string | undefined {
+  const text = part.type === "text" || part.type === "refusal" ? part[part.type] : undefined;
+  return typeof text === "string" ? text : undefined;
 }
 
 /** Whether a text of so many bytes may have more tokens than that: none has more than bytes. */
@@ -39,8 +38,8 @@ export function mayExceed(bytes: number, maxTokens: number): boolean {
 }
 
 /**
- * The result as the model gets it, within `maxTokens`, and what was left out; null if it fits as it is. Images and files
- * stay as they are, after the text.
+ * The result as the model gets it, and what was left out; null if it fits as it is. No more than `maxTokens` of text, but
+ * for the note on what is left out, which is always whole. Images and files stay as they are, after the text.
  *
  * @param bytes size of the text in UTF-8.
  */
@@ -51,22 +50,27 @@ export function cutResult(
   const text = resultTextOf(content);
   if (!mayExceed(bytes, maxTokens)) return null;
   if (bytes <= maxTokens * bytesPerToken && counter.count(text) <= maxTokens) return null;
-  const room = Math.max(maxTokens - noteTokens, 2);
-  const head = counter.cut(text.slice(0, room * bytesPerToken), Math.ceil(room * headShare));
-  const tail = endOf(text.slice(head.length), Math.floor(room * (1 - headShare)), counter);
-  const to = text.length - tail.length;
   const { name, runId, ref } = names;
-  const full: FullResult = { name, runId, ref, chars: text.length, bytes, head: head.length, tail: tail.length };
-  const shown = `${head}\n${noteOf(full, head.length, to)}\n${tail}`;
-  const others = typeof content === "string" ? [] : content.filter((part) => !isText(part));
-  return {
-    content: others.length === 0 ? shown : [{ type: "text", text: shown }, ...others],
-    full,
-    middle: text.slice(head.length, to),
-  };
+  const size = { name, runId, ref, chars: text.length, bytes };
+  const note = counter.count(noteOf(size, text.length, text.length));
+  // Tokens of the parts need not add up to those of the whole, least of all where they are estimated.
+  for (let room = Math.max(maxTokens - note - 2, 0); ; room = Math.floor(room * 0.9)) {
+    const head = counter.cut(text.slice(0, room * bytesPerToken), Math.ceil(room * headShare));
+    const tail = endOf(text.slice(head.length), Math.floor(room * (1 - headShare)), counter);
+    const to = text.length - tail.length;
+    if (to === head.length) return null;
+    const shown = `${head}\n${noteOf(size, head.length, to)}\n${tail}`;
+    if (room > 0 && counter.count(shown) > maxTokens) continue;
+    const others = typeof content === "string" ? [] : content.filter((part) => partText(part) === undefined);
+    return {
+      content: others.length === 0 ? shown : [{ type: "text", text: shown }, ...others],
+      full: { ...size, head: head.length, tail: tail.length },
+      middle: text.slice(head.length, to),
+    };
+  }
 }
 
-function noteOf({ name, chars }: FullResult, from: number, to: number): string {
+function noteOf({ name, chars }: Pick<FullResult, "name" | "chars">, from: number, to: number): string {
   const call = JSON.stringify({ result: name, from });
   return `[cut: characters ${from} to ${to} of ${chars} are left out here. To read on call ${readResultName} with ${call}]`;
 }
@@ -103,6 +107,14 @@ export function joinRange(content: Content, full: FullResult, plan: RangePlan, m
   const end = shown.slice(shown.length - tail);
   const text = `${shown.slice(from, Math.min(to, head))}${middle}${end.slice(Math.max(from, endAt) - endAt, Math.max(to, endAt) - endAt)}`;
   return { text, from, to: from + text.length, chars };
+}
+
+/** The piece without the halves of characters that it begins or ends with; servers refuse those. */
+export function wholeCharacters(range: ResultRange): ResultRange {
+  const from = /^[\uDC00-\uDFFF]/.test(range.text) ? 1 : 0;
+  const to = /[\uD800-\uDBFF]$/.test(range.text) ? range.text.length - 1 : range.text.length;
+  const text = range.text.slice(from, to);
+  return { ...range, text, from: range.from + from, to: range.from + from + text.length };
 }
 
 /** What a model may ask of `read_result`. Numbers may come as text. */

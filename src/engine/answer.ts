@@ -72,7 +72,7 @@ function isReadResult({ agent }: TurnStep, name: string): boolean {
 async function planCall({ store }: Pick<EngineDeps, "store">, turn: TurnStep, call: ToolCall): Promise<CallPlan> {
   const { run, agent, transcript } = turn;
   if (!isReadResult(turn, call.name)) return agent.tools.plan(call, { dryRun: run.dryRun });
-  return planReadResult({ store, messages: transcript.messages, tokens: agent.tokens }, call);
+  return planReadResult({ store, agent, messages: transcript.messages }, call);
 }
 
 /** What follows a final answer: its form is checked at once, what the agent's own check says in a step of its own. */

@@ -6,7 +6,7 @@ import type { AgentCode } from "../ports.ts";
 import type { EngineDeps } from "./deps.ts";
 
 /** What a model that knows of no limit gets at most. */
-const defaultMaxTokens = 2_000;
+export const defaultMaxTokens = 2_000;
 
 /**
  * Cuts a result that is too long for the model, and keeps what is left out. Kept before the commit and under a name of this
@@ -18,16 +18,21 @@ export async function keepResult(
   { run, open }: { run: Run; open: OpenCall },
   given: Content,
 ): Promise<{ content: Content; full?: FullResult }> {
-  const content = redaction.stored ? redactSaid(given, redaction.redactor) : given;
+  const clean = redaction.stored ? redactSaid(given, redaction.redactor) : given;
   const maxTokens = agent.tools.maxResultTokens(open.tool) ?? defaultMaxTokens;
-  const bytes = Buffer.byteLength(resultTextOf(content));
-  if (!mayExceed(bytes, maxTokens)) return { content };
+  const bytes = Buffer.byteLength(resultTextOf(clean));
+  if (!mayExceed(bytes, maxTokens)) return { content: detach(clean) };
   const { runId } = run;
   const names = { name: resultName(run, open.callId), runId, ref: `${open.callId}.${ids.token()}` };
-  const cut = cutResult(content, { maxTokens, bytes, names, counter: await agent.tokens() });
-  if (!cut) return { content };
+  const cut = cutResult(clean, { maxTokens, bytes, names, counter: await agent.tokens() });
+  if (!cut) return { content: detach(clean) };
   await store.putOutput(runId, names.ref, cut.middle);
-  return { content: cut.content, full: cut.full };
+  return { content: detach(cut.content), full: cut.full };
+}
+
+/** A copy of a text: a part of one holds all of it in memory, and messages stay in caches. */
+function detach(content: Content): Content {
+  return typeof content === "string" ? (JSON.parse(JSON.stringify(content)) as string) : content;
 }
 
 /** What the model calls a result by: its call, and in a session, where calls of several runs have the same names, the run. */

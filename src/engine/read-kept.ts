@@ -4,6 +4,7 @@ import { joinRange, planRange, type ResultRange, resultTextOf } from "../core/re
 import type { Run } from "../core/run.ts";
 import { ownParts, transcriptOf } from "../core/session.ts";
 import type { RunStore } from "../ports.ts";
+import { readMiddle } from "./read-result.ts";
 
 const defaultLength = 65_536;
 
@@ -19,8 +20,7 @@ export async function readKept(
   const { length: chars } = resultTextOf(content);
   const whole = full ?? { name: callId, runId: run.runId, ref: "", chars, bytes: 0, head: chars, tail: 0 };
   const plan = planRange(whole, { from, length });
-  const [start, end] = plan.middle;
-  const middle = start === end ? "" : await store.readOutput(whole.runId, whole.ref, start, end);
+  const middle = await readMiddle(store, whole, plan.middle);
   if (middle === undefined)
     throw new DroverError("not_found", `The rest of the result of ${callId} is gone from Redis.`);
   return joinRange(content, whole, plan, middle);

@@ -4,8 +4,9 @@
 import type { ToolSpec } from "../core/agent.ts";
 import type { CallPlan } from "../core/event.ts";
 import type { FullResult, Message, ToolCall, ToolMessage } from "../core/message.ts";
-import { joinRange, planRange, rangeText, readResultName, readResultSchema } from "../core/result.ts";
-import type { AgentCode, RunStore, TokenCounter } from "../ports.ts";
+import { joinRange, planRange, rangeText, readResultName, readResultSchema, wholeCharacters } from "../core/result.ts";
+import type { AgentCode, RunStore } from "../ports.ts";
+import { defaultMaxTokens } from "./keep-result.ts";
 
 type CutMessage = ToolMessage & { full: FullResult };
 
@@ -26,10 +27,12 @@ const spec: ToolSpec = {
   },
 };
 
-/** What a model gets at a time, in tokens. */
-const maxTokens = 2_000;
-/** Read at most at a time: more characters than so many tokens have, but in runs of one character. */
-const maxChars = maxTokens * 16;
+/** What the line above a piece takes. */
+const headingTokens = 60;
+/** More characters than a token has, but in runs of one character. */
+const charsPerToken = 16;
+/** No piece is shorter than this, so that it has a whole character wherever it begins. */
+const minChars = 4;
 
 /** The agent's tools, and with a result cut in the transcript the one that reads on. */
 export function offeredTools({ definition }: AgentCode, messages: readonly Message[]): ToolSpec[] {
@@ -42,10 +45,10 @@ function isCut(message: Message): message is CutMessage {
   return message.role === "tool" && message.full !== undefined;
 }
 
-type Given = { store: RunStore; messages: readonly Message[]; tokens: () => Promise<TokenCounter> };
+type Given = { store: RunStore; agent: AgentCode; messages: readonly Message[] };
 
-/** What becomes of a call of `read_result`: text for the model, whatever it asked for. */
-export async function planReadResult({ store, messages, tokens }: Given, call: ToolCall): Promise<CallPlan> {
+/** What becomes of a call of `read_result`, whose arguments are a JSON object: text for the model, whatever it asked for. */
+export async function planReadResult({ store, agent, messages }: Given, call: ToolCall): Promise<CallPlan> {
   const parsed = readResultSchema.safeParse(JSON.parse(call.arguments));
   if (!parsed.success) {
     const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".") || "arguments"}: ${message}`);
@@ -60,12 +63,26 @@ export async function planReadResult({ store, messages, tokens }: Given, call: T
       `no result that was cut is named ${JSON.stringify(result.slice(0, 100))}. There are: ${names.join(", ")}.`,
     );
   }
-  const { full, content } = found;
-  const plan = planRange(full, { from, length: Math.min(length, maxChars) });
-  const middle = await store.readOutput(full.runId, full.ref, ...plan.middle);
-  const range = joinRange(content, full, plan, middle ?? "");
-  const text = (await tokens()).cut(range.text, maxTokens);
+  const { full, content, name } = found;
+  // As much as its tool gives at a time.
+  const maxTokens = (agent.tools.maxResultTokens(name) ?? defaultMaxTokens) - headingTokens;
+  const wanted = Math.max(minChars, Math.min(length, maxTokens * charsPerToken));
+  const plan = planRange(full, { from, length: wanted });
+  const middle = await readMiddle(store, full, plan.middle);
+  if (middle === undefined)
+    return refused(`what was cut out of ${full.name} is not kept any more. Call its tool again.`);
+  const range = wholeCharacters(joinRange(content, full, plan, middle));
+  const text = (await agent.tokens()).cut(range.text, maxTokens);
   return { type: "settle", content: rangeText({ ...range, text, to: range.from + text.length }), outcome: "ok" };
+}
+
+/** A part of what was cut out; undefined if it is gone. What needs nothing of it is not asked for. */
+export async function readMiddle(
+  store: RunStore,
+  { runId, ref }: FullResult,
+  [from, to]: [from: number, to: number],
+): Promise<string | undefined> {
+  return from === to ? "" : store.readOutput(runId, ref, from, to);
 }
 
 const listed = 20;

@@ -10,6 +10,7 @@ import {
   type ResultRange,
   rangeText,
   resultTextOf,
+  wholeCharacters,
 } from "../../src/core/result.ts";
 
 /** Every character a token but white space: exact and easy to see through. */
@@ -53,9 +54,36 @@ describe("cutResult", () => {
     const text = `${"a".repeat(3_000)}${"z".repeat(3_000)}`;
     const result = cut(text, 280) as CutResult;
     expect(result.content).toMatch(
-      /^a{150}\n\[cut: characters 150 to 59\d\d of 6000 are left out here\. To read on call read_result with \{"result":"call-3-1","from":150\}\]\nz{40,50}$/,
+      /^a{129}\n\[cut: characters 129 to 59\d\d of 6000 are left out here\. To read on call read_result with \{"result":"call-3-1","from":129\}\]\nz{30,40}$/,
     );
-    expect(result.full).toMatchObject({ ...names, chars: 6_000, bytes: 6_000, head: 150 });
+    expect(result.full).toMatchObject({ ...names, chars: 6_000, bytes: 6_000, head: 129 });
+  });
+  test("is the note alone where there is room for no more", () => {
+    const result = cut("x".repeat(3_000), 100) as CutResult;
+    expect(result.content).toMatch(/^\n\[cut: characters 0 to 3000 of 3000 are left out here\.[^\]]*"from":0}\]\n$/);
+    expect(readAll(result, 999)).toBe("x".repeat(3_000));
+  });
+
+  test("leaves a text alone that was taken for a long one and fits", () => {
+    expect(cut("\u3000".repeat(1_100), 200)).toBeNull();
+  });
+
+  test("keeps to its limit where tokens of the parts do not add up", () => {
+    const odd = { ...counter, count: (text: string) => counter.count(text) + (text.length > 250 ? 40 : 0) };
+    const result = cutResult("x".repeat(9_000), { maxTokens: 300, bytes: 9_000, names, counter: odd }) as CutResult;
+    expect(odd.count(resultTextOf(result.content))).toBeLessThanOrEqual(300);
+    expect(result.full.head).toBeGreaterThan(50);
+  });
+
+  test("cuts a refusal as it cuts text", () => {
+    const { content } = cut(
+      [
+        { type: "refusal", refusal: "no ".repeat(500) },
+        { type: "text", text: "!" },
+      ],
+      200,
+    ) as CutResult;
+    expect(content).toMatch(/^no [^]*\n!$/);
   });
 
   test("never cuts a character in two", () => {
@@ -85,7 +113,11 @@ describe("cutResult", () => {
           expect(counter.count(whole)).toBeLessThanOrEqual(max);
           return;
         }
-        expect(counter.count(resultTextOf(result.content))).toBeLessThanOrEqual(max + 60);
+        const { head, tail } = result.full;
+        // The note alone may be longer than the limit.
+        if (head + tail > 0) expect(counter.count(resultTextOf(result.content))).toBeLessThanOrEqual(max);
+        const [, from, to, of] = /\[cut: characters (\d+) to (\d+) of (\d+) /.exec(resultTextOf(result.content)) ?? [];
+        expect([from, to, of].map(Number)).toEqual([head, whole.length - tail, whole.length]);
         expect(readAll(result, length)).toBe(whole);
         if (whole.isWellFormed()) expect(resultTextOf(result.content).isWellFormed()).toBe(true);
       }),
@@ -108,6 +140,16 @@ describe("a range", () => {
     [3, -1, "", 3],
   ])("from %i, %i characters", (from, length, text, at) => {
     expect(read(from, length)).toEqual({ text, from: at, to: at + text.length, chars: 1_000 });
+  });
+
+  test("begins and ends with whole characters", () => {
+    const text = "a🎉b🎉";
+    const part = (from: number, to: number): ResultRange =>
+      wholeCharacters({ text: text.slice(from, to), from, to, chars: text.length });
+    expect(part(0, 4)).toEqual({ text: "a🎉b", from: 0, to: 4, chars: 6 });
+    expect(part(2, 5)).toEqual({ text: "b", from: 3, to: 4, chars: 6 });
+    expect(part(0, 2)).toEqual({ text: "a", from: 0, to: 1, chars: 6 });
+    expect(part(4, 6)).toEqual({ text: "🎉", from: 4, to: 6, chars: 6 });
   });
 
   test("says where it is and how to go on", () => {

@@ -64,6 +64,8 @@ describe("a result that is too long", () => {
     ["no result", {}, "result: Invalid input"],
     ["a position that is none", { result: "call-1-1", from: "x" }, "from: Invalid input"],
     ["a position beyond the end", { result: "call-1-1", from: 10_000_000 }, "nothing from character"],
+    ["a position within a character", { result: "call-1-1", from: 9, length: 1 }, "[characters 9 to 13 of"],
+    ["arguments that are a list", [1], "not a JSON object"],
     ["a number as text", { result: "call-1-1", from: "100", length: "5" }, "[characters 100 to 105"],
   ])("answers %s in words that help", async (_name, args, words) => {
     const { results } = await play([asks("read_book"), asks("read_result", args), "done"]);
