@@ -92,7 +92,7 @@ const planArb = fc.constantFrom(runPlan, writePlan, askPlan, settlePlan);
 
 /** An event made of small numbers, resolved against the run it meets: sometimes fitting, sometimes late or foreign. */
 export const moveArb = fc.record({
-  kind: fc.nat(22),
+  kind: fc.nat(23),
   pick: fc.nat(7),
   fits: fc.boolean(),
   plans: fc.array(planArb, { maxLength: 4 }),
@@ -136,6 +136,7 @@ export function toEvent(run: Run, move: Move, clock: number): RunEvent {
     { type: "tool_lost", step: callRef },
     { type: "tool_unknown", step: callRef, startToken: startToken ?? "none", error },
     { type: "step_held", step: anyRef, hold: { reason: "unknown_agent", detail: "d", count: 1 }, until: nextAt },
+    { type: "step_admitted", step: anyRef },
     {
       type: "step_crashed",
       step: anyRef,

@@ -53,9 +53,8 @@ test("a tool limited to 10 calls a second gets 10, give or take one, in each of 
     { length: 20 },
     (_, second) => times.filter((at) => Math.floor((at - first) / 1_000) === second).length,
   );
-  const told = `per second: ${perSecond.join(", ")}`;
-  expect(Math.min(...perSecond), told).toBeGreaterThanOrEqual(9);
-  expect(Math.max(...perSecond), told).toBeLessThanOrEqual(11);
+  expect(Math.min(...perSecond), `per second: ${perSecond.join(", ")}`).toBeGreaterThanOrEqual(9);
+  expect(Math.max(...perSecond), `per second: ${perSecond.join(", ")}`).toBeLessThanOrEqual(11);
 });
 
 test("a concurrency of 3 is never exceeded and kept busy, though a worker is killed on the way", async () => {

@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { owed } from "../../src/core/owed.ts";
+import { answered, makeWorld, runPlan, step, type World } from "./support.ts";
+
+const hold = { reason: "rate_limit" as const, detail: "d", count: 1, gate: "tool:t" };
+const ref = ({ run }: World): { owedAt: number; index: number } => {
+  const [first] = owed(run);
+  if (!first) throw new Error("nothing is owed");
+  return { owedAt: first.owedAt, index: first.index };
+};
+
+test("a held step whose turn has come is owed under the same name, without a wait", () => {
+  const begun = makeWorld();
+  for (const world of [begun, step(begun, answered(begun.run, [runPlan]))]) {
+    const held = step(world, { type: "step_held", step: ref(world), hold, until: 90_000 });
+    expect(held.run.status).toBe("waiting");
+    const admitted = step(held, { type: "step_admitted", step: ref(held) });
+    expect(admitted.run.status).not.toBe("waiting");
+    expect(ref(admitted)).toEqual(ref(held));
+    expect(owed(admitted.run)[0]?.notBefore).toBeUndefined();
+    expect(step(admitted, { type: "step_admitted", step: ref(admitted) }).run).toBe(admitted.run);
+  }
+});
+
+test("a step that is held reported back: starts alone before do not count against it", () => {
+  const world = makeWorld();
+  const alone = step(world, { type: "step_isolated", step: ref(world), count: 1 });
+  const held = step(alone, { type: "step_held", step: ref(alone), hold, until: 90_000 });
+  expect(held.run.model?.isolatedStarts).toBeUndefined();
+});
