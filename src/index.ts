@@ -1,10 +1,11 @@
 // The public surface, by name. A test pins it.
-export type { Effect, Limits, RetryPolicy } from "./core/agent.ts";
+export type { BreakerPolicy, Effect, FleetLimits, Limits, RateLimit, RetryPolicy } from "./core/agent.ts";
 export type { AuditEntry } from "./core/audit.ts";
 export type { DescribedCall } from "./core/described.ts";
 export { DroverError, type ErrorCode, PermanentError, RetryableError } from "./core/errors.ts";
 export type { FeedEntry } from "./core/event.ts";
 export type { RunFeedEvent } from "./core/feed.ts";
+export type { OperatorLimits } from "./core/fleet-limits.ts";
 export type { Content, ContentPart, InputMessage, Message, ToolCall } from "./core/message.ts";
 export type { Policy, PolicyRule } from "./core/policy.ts";
 export type { RunStatus, StopReason, Usage } from "./core/run.ts";
