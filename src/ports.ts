@@ -92,6 +92,8 @@ export interface RunStore {
   putOutput(runId: string, ref: string, text: string): Promise<void>;
   /** Characters of a kept text in a half-open range, clamped; undefined if nothing is kept under that name. */
   readOutput(runId: string, ref: string, from: number, to: number): Promise<string | undefined>;
+  /** Drops the run's kept texts whose name begins so, but for the one named `except`. */
+  dropOutputs(runId: string, beginning: string, except?: string): Promise<void>;
   /** Results that came early and wait for the others. */
   readResults(runId: string): Promise<Record<string, ToolMessage>>;
   /** Feed entries with a sequence number above `after`, oldest first, at most `limit`. */

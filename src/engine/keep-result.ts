@@ -1,9 +1,11 @@
+import { toError } from "../core/errors.ts";
 import type { Content, FullResult } from "../core/message.ts";
 import { redactSaid } from "../core/redact-event.ts";
 import { cutResult, mayExceed, resultTextOf } from "../core/result.ts";
 import type { OpenCall, Run } from "../core/run.ts";
 import type { AgentCode } from "../ports.ts";
 import type { EngineDeps } from "./deps.ts";
+import type { StepContext } from "./step.ts";
 
 /** What a model that knows of no limit gets at most. */
 export const defaultMaxTokens = 2_000;
@@ -28,6 +30,24 @@ export async function keepResult(
   if (!cut) return { content: detach(clean) };
   await store.putOutput(runId, names.ref, cut.middle);
   return { content: detach(cut.content), full: cut.full };
+}
+
+/**
+ * Drops kept text that nothing points at: this execution's own if its result was not taken, and if it was, those of
+ * deliveries before it whose workers were lost. Best effort.
+ */
+export async function dropLost(
+  { store, logger }: Pick<EngineDeps, "store" | "logger">,
+  { run: { runId }, open: { callId }, context }: { run: Run; open: OpenCall; context: StepContext },
+  kept: FullResult | undefined,
+  isTaken: boolean,
+): Promise<void> {
+  try {
+    if (!isTaken && kept) await store.dropOutputs(runId, kept.ref);
+    if (isTaken && context.delivery.deliveries > 1) await store.dropOutputs(runId, `${callId}.`, kept?.ref);
+  } catch (error) {
+    logger.debug({ runId, callId, error: toError(error).message }, "kept text of a lost execution stays");
+  }
 }
 
 /** A copy of a text: a part of one holds all of it in memory, and messages stay in caches. */

@@ -4,7 +4,7 @@ import { nextAttemptAt } from "../core/retry.ts";
 import type { OpenCall, Run } from "../core/run.ts";
 import type { AgentCode, StepOutcome, ToolOutcome } from "../ports.ts";
 import { holdUnknown } from "./hold.ts";
-import { keepResult } from "./keep-result.ts";
+import { dropLost, keepResult } from "./keep-result.ts";
 import {
   abortAtDeadline,
   afterAbort,
@@ -88,9 +88,10 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   // Only a started one that says that nothing happened is owed anew, so that nobody needs to wonder.
   if (aborted && (outcome.type === "unknown" || (outcome.type === "retry" && !execution.startToken)))
     return afterAbort(deps, run, context);
-  const kept = outcome.type === "ok" ? await keepResult(deps, agent, execution, outcome.content) : undefined;
-  const event = toEvent(deps, agent, execution, kept ? { type: "ok", ...kept } : outcome);
+  const kept = await keepOutcome(deps, agent, execution, outcome);
+  const event = toEvent(deps, agent, execution, kept);
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
+  await dropLost(deps, execution, "full" in kept ? kept.full : undefined, result.change !== null);
   if (result.change) {
     deps.telemetry.recordStep({
       kind: "tool",
@@ -101,7 +102,7 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
       call,
       effect: open.effect,
       description: agent.definition.tools.find((tool) => tool.name === open.tool)?.description,
-      ...(outcome.type === "ok" ? { result: kept?.content } : { errorType: errorTypeOf(outcome) }),
+      ...(kept.type === "ok" ? { result: kept.content } : { errorType: errorTypeOf(kept) }),
       ...spanTimes(context, { calledAt, answeredAt, endedAt: deps.clock.now() }),
     });
   }
@@ -145,6 +146,16 @@ async function execute(deps: RunStepDeps, agent: AgentCode, execution: Execution
 
 /** A tool's outcome, its result cut for the model if need be. */
 type Kept = Exclude<ToolOutcome, { type: "ok" }> | { type: "ok"; content: Content; full?: FullResult };
+
+async function keepOutcome(
+  deps: RunStepDeps,
+  agent: AgentCode,
+  execution: Execution,
+  outcome: ToolOutcome,
+): Promise<Kept> {
+  if (outcome.type !== "ok") return outcome;
+  return { type: "ok", ...(await keepResult(deps, agent, execution, outcome.content)) };
+}
 
 function fullOf({ full }: Extract<Kept, { type: "ok" }>): { full?: FullResult } {
   return full ? { full } : {};

@@ -29,6 +29,7 @@ const liveAfterEndMs = 600_000;
 export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunStore {
   const records = new Map<string, Stored>();
   const sessions = createMemorySessions(records);
+  const shared = createShared(options.clock);
 
   const runs = (): Run[] => [...records.values()].map(({ run }) => run);
   const need = (runId: string): Stored | undefined => records.get(runId);
@@ -47,6 +48,7 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
       sessions.transcripts.set(run.runId, copy(messages));
       sessions.move(null, run);
       options.signals?.notifyRun(run.runId, isEnded(run));
+      await shared.dropOutputs(run.runId, "");
       return { created: true };
     },
     load: async (runId) => load(runId),
@@ -71,7 +73,7 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
       need(runId)?.live.push(...copy(deltas));
       options.signals?.notifyRun(runId);
     },
-    ...createShared(options.clock),
+    ...shared,
     async owing(before, limit, offset = 0) {
       const ids = owing(runs(), before);
       return ids.slice(offset, offset + Math.max(0, Math.min(limit, maxPage)));
@@ -83,7 +85,7 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
 /** What is read and written by a name alone. */
 function createShared(
   clock: Clock | undefined,
-): Pick<RunStore, "tryLease" | "putDefinition" | "getDefinition" | "putOutput" | "readOutput"> {
+): Pick<RunStore, "tryLease" | "putDefinition" | "getDefinition" | "putOutput" | "readOutput" | "dropOutputs"> {
   const leases = new Map<string, number>();
   const outputs = new Map<string, string>();
   const definitions = new Map<string, AgentDefinition>();
@@ -103,6 +105,11 @@ function createShared(
     },
     readOutput: async (runId, ref, from, to) =>
       outputs.get(`${runId} ${ref}`)?.slice(Math.max(0, from), Math.max(0, to)),
+    async dropOutputs(runId, beginning, except) {
+      for (const name of outputs.keys()) {
+        if (name.startsWith(`${runId} ${beginning}`) && name !== `${runId} ${except}`) outputs.delete(name);
+      }
+    },
   };
 }
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { RunStore } from "../../src/ports.ts";
+import { newRun } from "./run-fixtures.ts";
 import type { StoreUnderTest } from "./run-store.contract.ts";
 
 /** Registers what every `RunStore` promises of text that was cut out of results. */
@@ -45,6 +46,27 @@ export function outputsContract(name: string, start: () => Promise<StoreUnderTes
       expect(await store.readOutput("run-b", "r", 0, 9)).toBeUndefined();
       await store.putOutput("run-a", "empty", "");
       expect(await store.readOutput("run-a", "empty", 0, 9)).toBe("");
+    });
+
+    test("is dropped by the beginning of its name, but for one", async () => {
+      const long = "x".repeat(2_000_000);
+      for (const ref of ["call-1-1.a", "call-1-1.b", "call-1-10.a"]) await store.putOutput("run-a", ref, long);
+      await store.putOutput("run-b", "call-1-1.a", "other run");
+      await store.dropOutputs("run-a", "call-1-1.", "call-1-1.b");
+      const read = (runId: string, ref: string) => store.readOutput(runId, ref, 0, 3);
+      expect(await read("run-a", "call-1-1.a")).toBeUndefined();
+      expect(await read("run-a", "call-1-1.b")).toBe("xxx");
+      expect(await read("run-a", "call-1-10.a")).toBe("xxx");
+      expect(await read("run-b", "call-1-1.a")).toBe("oth");
+      await store.dropOutputs("run-a", "");
+      expect(await read("run-a", "call-1-1.b")).toBeUndefined();
+      await store.dropOutputs("run-none", "");
+    });
+
+    test("of an id that was used before is gone when a run takes it", async () => {
+      await store.putOutput("run-1", "call-1-1.a", "old");
+      await store.create(newRun({ runId: "run-1" }), [], []);
+      expect(await store.readOutput("run-1", "call-1-1.a", 0, 3)).toBeUndefined();
     });
 
     test("takes sixteen megabytes", async () => {

@@ -4,8 +4,11 @@ import { once } from "node:events";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { createDrover, defineAgent, defineTool, openai } from "../../src/index.ts";
+import { runDrover } from "../cli/run-drover.ts";
 import { startFakeOpenai } from "../support/fake-openai.ts";
 import { startTestRedis } from "../support/redis.ts";
+import { problemsOf } from "../support/transcript.ts";
+import { makeWorld } from "../support/world.ts";
 
 test("a result of twelve million characters is cut, read on by the model in two ranges, and read whole by people", async () => {
   const line = (n: number): string => `row ${String(n).padStart(7, "0")};`;
@@ -55,6 +58,38 @@ test("a result of twelve million characters is cut, read on by the model in two 
     await server.stop();
     await redis.stop();
   }
+}, 90_000);
+
+test("a worker killed between keeping a result and committing it leaves nothing behind, and the run goes on", async () => {
+  const note = "0123456789";
+  const world = await makeWorld({
+    respond: ({ body }) => {
+      const results = body.messages.filter(({ role }) => role === "tool").map(({ content }) => String(content));
+      if (results.length === 0) return { toolCalls: [{ name: "look", arguments: { note, bytes: 3_000_000 } }] };
+      const read = { result: "call-1-1", from: 1_100_000, length: 22 };
+      return results.length === 1
+        ? { toolCalls: [{ name: "read_result", arguments: read }] }
+        : { text: results[1] ?? "" };
+    },
+  });
+  const holder = await world.work({ holdOutputs: true });
+  const run = await world.drover.start("e2e", "go", { runId: "results-1" });
+  await world.gate.next({ what: "kept" });
+  await world.work();
+  holder.kill9();
+  const { status, output } = await run.result({ timeoutMs: 60_000 });
+  expect(status).toBe("completed");
+  expect(output).toBe(`[characters 1100000 to 1100022 of 3000000; to read on use "from": 1100022]\n${note} ${note}`);
+  const messages = await run.transcript();
+  expect(problemsOf(messages)).toEqual([]);
+  expect(messages.filter(({ role }) => role === "tool")).toHaveLength(2);
+  const fields = await world.redis.hkeys(world.keys.run(run.id).outputs);
+  expect(new Set(fields.map((field) => field.split(":")[0])).size).toBe(1);
+  const shown = await runDrover(["show", run.id, "--result", "call-1-1", "--from", "1000000"], {
+    env: { REDIS_URL: world.options.redisUrl, DROVER_PREFIX: world.prefix },
+  });
+  expect(shown.stderr).toBe("");
+  expect(shown.stdout).toBe(`${`${note} `.repeat(300_000).slice(1_000_000, 3_000_000)}\n`);
 }, 90_000);
 
 test("a worker takes results of a hundred megabytes one after the other in bounded memory", async () => {

@@ -15,6 +15,8 @@ const optionsSchema = z.object({
   redeliver: z.boolean().default(false),
   /** Model steps ask the gate between reading the run and going on. */
   holdLoads: z.boolean().default(false),
+  /** Tool steps ask the gate between keeping what was cut out of a result and committing it. */
+  holdOutputs: z.boolean().default(false),
   graceMs: z.int().optional(),
   concurrency: z.int().optional(),
   toolTimeoutMs: z.int().optional(),

@@ -57,6 +57,17 @@ function withHeldLoads(store: RunStore, { gateUrl }: ParsedE2eOptions): RunStore
   };
 }
 
+/** What is cut out of a result is kept, and only then, after a while, the result is committed. */
+function withHeldOutputs(store: RunStore, { gateUrl }: ParsedE2eOptions): RunStore {
+  return {
+    ...store,
+    async putOutput(runId, ref, text) {
+      await store.putOutput(runId, ref, text);
+      await visitGate(gateUrl, { what: "kept", runId });
+    },
+  };
+}
+
 /** The same parts, put together by hand. */
 async function startParts(log: Logger): Promise<() => Promise<void>> {
   const { redisUrl, prefix, concurrency = 100, graceMs } = options;
@@ -64,7 +75,8 @@ async function startParts(log: Logger): Promise<() => Promise<void>> {
   const clock = createRedisClock({ connection, logger: log });
   const keys = createKeys(prefix);
   const plain = createRedisRunStore({ connection, keys, logger: log });
-  const store = options.holdLoads ? withHeldLoads(plain, options) : plain;
+  const held = options.holdLoads ? withHeldLoads(plain, options) : plain;
+  const store = options.holdOutputs ? withHeldOutputs(held, options) : held;
   const queue = createStepQueue({ connection, prefix, clock, logger: log });
   const signals = createRedisSignals({ target: redisUrl, connection, keys, logger: log });
   const engine = createEngine({
@@ -94,7 +106,7 @@ async function startParts(log: Logger): Promise<() => Promise<void>> {
   };
 }
 
-const stop = await (options.redeliver || options.holdLoads ? startParts(logger) : startPlain());
+const stop = await (options.redeliver || options.holdLoads || options.holdOutputs ? startParts(logger) : startPlain());
 process.once("SIGTERM", () => {
   void stop().then(() => tell({ type: "stopped" }));
 });

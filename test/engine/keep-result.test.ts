@@ -1,0 +1,46 @@
+// Catches: kept text that nothing points at and that stays for good, or a winner's that goes.
+import { expect, test } from "vitest";
+import { dropLost } from "../../src/engine/keep-result.ts";
+import type { StepContext } from "../../src/engine/step.ts";
+import type { Logger, RunStore } from "../../src/ports.ts";
+import { createMemoryRunStore } from "../../src/testing/memory-run-store.ts";
+import { newRun, openCall } from "../contract/run-fixtures.ts";
+
+const run = newRun();
+const open = openCall(1);
+const full = { name: "call-1-1", runId: run.runId, ref: "call-1-1.mine", chars: 9, bytes: 9, head: 1, tail: 1 };
+const logged: string[] = [];
+const logger = { debug: (_fields: unknown, text: string) => logged.push(text) } as unknown as Logger;
+
+async function leftAfter(deliveries: number, isTaken: boolean, kept: typeof full | undefined): Promise<string[]> {
+  const store = createMemoryRunStore();
+  const refs = ["call-1-1.mine", "call-1-1.lost", "call-1-10.other"];
+  for (const ref of refs) await store.putOutput(run.runId, ref, ref);
+  const context = { delivery: { deliveries } } as StepContext;
+  await dropLost({ store, logger }, { run, open, context }, kept, isTaken);
+  const found = await Promise.all(refs.map((ref) => store.readOutput(run.runId, ref, 0, 99)));
+  return found.filter((text) => text !== undefined);
+}
+
+test.each<[string, number, boolean, typeof full | undefined, string[]]>([
+  ["a first delivery leaves all as it is", 1, true, full, ["call-1-1.mine", "call-1-1.lost", "call-1-10.other"]],
+  ["a later one drops what others left", 2, true, full, ["call-1-1.mine", "call-1-10.other"]],
+  ["also with a result that was short", 2, true, undefined, ["call-1-10.other"]],
+  ["a loser drops its own alone", 2, false, full, ["call-1-1.lost", "call-1-10.other"]],
+  [
+    "a loser with a short result drops nothing",
+    2,
+    false,
+    undefined,
+    ["call-1-1.mine", "call-1-1.lost", "call-1-10.other"],
+  ],
+])("%s", async (_name, ...[deliveries, isTaken, kept, left]) => {
+  expect(await leftAfter(deliveries, isTaken, kept)).toEqual(left);
+});
+
+test("trouble with the store does not spoil a step that was committed", async () => {
+  const store = { dropOutputs: () => Promise.reject(new Error("away")) } as unknown as RunStore;
+  const context = { delivery: { deliveries: 2 } } as StepContext;
+  await dropLost({ store, logger }, { run, open, context }, full, true);
+  expect(logged).toHaveLength(1);
+});
