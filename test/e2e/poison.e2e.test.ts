@@ -16,8 +16,8 @@ function respond(request: FakeRequest): FakeReply {
   return {
     delayMs: 100,
     toolCalls: [
-      { name: "look", arguments: { note: "a" } },
-      { name: "put", arguments: { note: "b" } },
+      { name: "look", arguments: { note: `a${turn}` } },
+      { name: "put", arguments: { note: `b${turn}` } },
     ],
   };
 }
