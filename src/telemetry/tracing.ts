@@ -181,9 +181,21 @@ const decided = (ids: RunTrace, parentSpanId: string | undefined): Context =>
   contextOf(ids, parentSpanId).setValue(decidedKey, true);
 
 /** A span's name, error and attributes as they may be shown; ids and times stay. */
+/** Short values come again in every span of a run or an agent: so many that hold no secret are remembered. */
+const rememberedValues = 2_000;
+const rememberedLength = 64;
+
 function spanRedactor(redactor: Redactor): (plan: SpanPlan) => SpanPlan {
+  const clean = new Set<string>();
+  const once = (value: string): string => {
+    if (clean.has(value)) return value;
+    const redacted = redactor.json(value);
+    if (clean.size >= rememberedValues) clean.clear();
+    if (redacted === value && value.length <= rememberedLength) clean.add(value);
+    return redacted;
+  };
   const redact = (value: Attributes[string]): Attributes[string] => {
-    if (typeof value === "string") return redactor.json(value);
+    if (typeof value === "string") return once(value);
     return Array.isArray(value) && typeof value[0] === "string" ? redactor.value(value) : value;
   };
   return (plan) => ({
