@@ -17,6 +17,8 @@ export type Output = {
   note(text: string): void;
   /** Colours only on a terminal, and never where NO_COLOR is set. */
   mark(mark: Mark, text: string): string;
+  /** Whether people read standard output, and control characters would be obeyed there. */
+  isTerminal: boolean;
   table(head: string[], rows: string[][]): void;
 };
 
@@ -34,12 +36,19 @@ export function createOutput(redactor: () => Redactor): Output {
       process.exit(0);
     });
   }
+  // Text that comes in pieces may be parted within a character.
+  let half = "";
   return {
     line: (text = "") => void stdout.write(`${redactor().text(text)}\n`),
-    write: (text) => void stdout.write(redactor().text(text)),
+    write(text) {
+      const all = half + text;
+      half = /[\uD800-\uDBFF]$/.test(all) ? all.slice(-1) : "";
+      stdout.write(redactor().text(half === "" ? all : all.slice(0, -1)));
+    },
     json: (value) => void stdout.write(`${JSON.stringify(redactor().value(value))}\n`),
     note: (text) => void stderr.write(`${redactor().json(text)}\n`),
     mark: (mark, text) => styleText(mark, text, { stream: stdout }),
+    isTerminal: stdout.isTTY === true,
     table: (head, rows) => void stdout.write(`${toTable(head, redactor().value(rows))}\n`),
   };
 }

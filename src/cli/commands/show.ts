@@ -1,10 +1,12 @@
 import type { Command } from "commander";
+import { wholeCharacters } from "../../core/result.ts";
 import type { RunHandle } from "../../engine/run-handle.ts";
 import { act, type Exit } from "../command.ts";
 import { type Context, withDrover } from "../context.ts";
 import { toAuditTable } from "../format/audit.ts";
 import { printDescribed } from "../format/dry-run.ts";
 import { toOpenCalls, toSummary } from "../format/run.ts";
+import { toPrintable } from "../format/text.ts";
 import { toTranscript } from "../format/transcript.ts";
 import { toInteger } from "../options.ts";
 
@@ -47,7 +49,10 @@ async function show(context: Context, id: string, options: Options): Promise<num
   });
 }
 
-/** Prints a whole result piece by piece, however long it is. */
+/** Characters of a result that are read and printed at a time. */
+const pageLength = 1_048_576;
+
+/** Prints a whole result piece by piece, however long it is: to a terminal what it can bear, elsewhere as it is. */
 async function printResult(
   { output, redactor }: Context,
   run: RunHandle,
@@ -55,12 +60,13 @@ async function printResult(
   from: number,
 ): Promise<number> {
   const shown = redactor().stream();
+  const print = (text: string): void => output.write(output.isTerminal ? toPrintable(text) : text);
   for (let at = from; ; ) {
-    const { text, to, chars } = await run.readResult(callId, { from: at });
-    output.write(shown.push(text));
+    const { text, to, chars } = wholeCharacters(await run.readResult(callId, { from: at, length: pageLength }));
+    print(shown.push(text));
     if (to >= chars || text === "") break;
     at = to;
   }
-  output.line(shown.end());
+  print(`${shown.end()}\n`);
   return 0;
 }
