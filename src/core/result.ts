@@ -118,11 +118,13 @@ export function wholeCharacters(range: ResultRange): ResultRange {
 }
 
 /** What a model may ask of `read_result`. Numbers may come as text. */
-export const readResultSchema: z.ZodType<{ result: string; from: number; length: number }> = z.object({
+export const readResultSchema: z.ZodType<ReadResultArguments> = z.object({
   result: z.string(),
   from: z.coerce.number().int().min(0).default(0),
   length: z.coerce.number().int().min(1).default(Number.MAX_SAFE_INTEGER),
+  find: z.string().max(200).optional(),
 });
+export type ReadResultArguments = { result: string; from: number; length: number; find?: string | undefined };
 
 /** What the model reads of a piece. */
 export function rangeText({ text, from, to, chars }: ResultRange): string {

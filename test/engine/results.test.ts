@@ -5,6 +5,7 @@ import type { ToolMessage } from "../../src/core/message.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import type { ModelRequest } from "../../src/ports.ts";
 import { createMemoryDrover, scriptedModel } from "../../src/testing/index.ts";
+import { tokenCounter } from "../../src/tokens/token-counter.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 
 const book = Array.from({ length: 20_000 }, (_, line) => `line ${line}`).join("\n");
@@ -66,10 +67,37 @@ describe("a result that is too long", () => {
     ["a position beyond the end", { result: "call-1-1", from: 10_000_000 }, "nothing from character"],
     ["a position within a character", { result: "call-1-1", from: 9, length: 1 }, "[characters 9 to 13 of"],
     ["arguments that are a list", [1], "not a JSON object"],
+    [
+      "words to find",
+      { result: "call-1-1", find: "line 1234\n" },
+      '[1 of "line 1234\\n", each after its character; these are all]\n',
+    ],
+    ["words that are not there", { result: "call-1-1", find: "nowhere" }, 'there is no "nowhere" from there on'],
+    [
+      "words that are everywhere",
+      { result: "call-1-1", find: "line" },
+      '"line", each after its character; to search on use "from": ',
+    ],
+    ["words that are too long", { result: "call-1-1", find: "x".repeat(201) }, "find: Too big"],
     ["a number as text", { result: "call-1-1", from: "100", length: "5" }, "[characters 100 to 105"],
   ])("answers %s in words that help", async (_name, args, words) => {
     const { results } = await play([asks("read_book"), asks("read_result", args), "done"]);
     expect(results[1]?.content).toContain(words);
+  });
+
+  test("is searched to its end, over its pieces, within the limit of its tool", async () => {
+    const long = `${"-".repeat(499_997)}needle${"-".repeat(1_000_000)}needle`;
+    const tool = defineTool({ ...readBook, parameters: z.object({}), execute: () => long });
+    const find = { result: "call-1-1", find: "needle" };
+    const { results } = await play([asks("read_book"), asks("read_result", find), "done"], [tool]);
+    expect(String(results[1]?.content).match(/^\d+: /gm)).toEqual(["499997: ", "1500003: "]);
+    const { results: few } = await play([
+      asks("read_book"),
+      asks("read_result", { result: "call-1-1", find: "line" }),
+      "done",
+    ]);
+    const tokens = (await tokenCounter("none")).count(String(few[1]?.content));
+    expect(tokens).toBeLessThanOrEqual(500);
   });
 
   test("is named with its run in a session, where calls of several runs have the same names", async () => {
