@@ -80,7 +80,8 @@ export const decisionSchema: z.ZodType<Decision> = z.looseObject({
  * A result that was cut for the model.
  * - `name`: what the model calls it by; `runId`, `ref`: where the middle that was cut out is kept;
  * - `chars` (UTF-16 code units) and `bytes` (UTF-8): size of the whole text;
- * - `head`, `tail`: how many characters of its beginning and of its end are in the message.
+ * - `head`, `tail`: how many characters of its beginning and of its end are in the message;
+ * - `middle`: what was cut out, if it is short enough to be kept right here; `ref` is empty then.
  */
 export type FullResult = {
   name: string;
@@ -90,6 +91,7 @@ export type FullResult = {
   bytes: number;
   head: number;
   tail: number;
+  middle?: string | undefined;
 };
 export type ToolMessageOutcome = "ok" | "failed" | "denied" | "cancelled" | "unknown";
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
@@ -102,6 +104,7 @@ const fullResultSchema = z.looseObject({
   bytes: z.number(),
   head: z.number(),
   tail: z.number(),
+  middle: z.string().optional(),
 });
 
 export const messageSchema: z.ZodType<Message> = z.discriminatedUnion("role", [

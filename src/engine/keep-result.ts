@@ -10,6 +10,9 @@ import type { StepContext } from "./step.ts";
 /** What a model that knows of no limit gets at most. */
 export const defaultMaxTokens = 2_000;
 
+/** What is cut out and no longer than this, in characters, is kept with the message: it costs no write of its own. */
+const mostInMessage = 8_192;
+
 /**
  * Cuts a result that is too long for the model, and keeps what is left out. Kept before the commit and under a name of this
  * execution: a commit that is refused leaves text that nothing points at, and never touches the winner's.
@@ -28,8 +31,11 @@ export async function keepResult(
   const names = { name: resultName(run, open.callId), runId, ref: `${open.callId}.${ids.token()}` };
   const cut = cutResult(clean, { maxTokens, bytes, names, counter: await agent.tokens() });
   if (!cut) return { content: detach(clean) };
+  const kept = { content: detach(cut.content), full: cut.full };
+  if (cut.middle.length <= mostInMessage)
+    return { ...kept, full: { ...cut.full, ref: "", middle: detach(cut.middle) } };
   await store.putOutput(runId, names.ref, cut.middle);
-  return { content: detach(cut.content), full: cut.full };
+  return kept;
 }
 
 /**
@@ -43,7 +49,7 @@ export async function dropLost(
   isTaken: boolean,
 ): Promise<void> {
   try {
-    if (!isTaken && kept) await store.dropOutputs(runId, kept.ref);
+    if (!isTaken && kept && kept.ref !== "") await store.dropOutputs(runId, kept.ref);
     if (isTaken && context.delivery.deliveries > 1) await store.dropOutputs(runId, `${callId}.`, kept?.ref);
   } catch (error) {
     logger.debug({ runId, callId, error: toError(error).message }, "kept text of a lost execution stays");
@@ -51,8 +57,8 @@ export async function dropLost(
 }
 
 /** A copy of a text: a part of one holds all of it in memory, and messages stay in caches. */
-function detach(content: Content): Content {
-  return typeof content === "string" ? (JSON.parse(JSON.stringify(content)) as string) : content;
+function detach<T extends Content>(content: T): T {
+  return typeof content === "string" ? (JSON.parse(JSON.stringify(content)) as T) : content;
 }
 
 /** What the model calls a result by: its call, and in a session, where calls of several runs have the same names, the run. */

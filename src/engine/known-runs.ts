@@ -65,7 +65,8 @@ const messageOverhead = 100;
 /** About how many characters a message holds. */
 function sizeOf(message: Message): number {
   const { content } = message;
-  const text = typeof content === "string" ? content.length : content === null ? 0 : JSON.stringify(content).length;
+  const said = typeof content === "string" ? content.length : content === null ? 0 : JSON.stringify(content).length;
+  const text = said + (message.role === "tool" ? (message.full?.middle?.length ?? 0) : 0);
   if (message.role !== "assistant" || !message.toolCalls) return text + messageOverhead;
   return message.toolCalls.reduce((sum, call) => sum + call.arguments.length + messageOverhead, text);
 }

@@ -138,9 +138,10 @@ async function readPiece(
 /** A part of what was cut out; undefined if it is gone. What needs nothing of it is not asked for. */
 export async function readMiddle(
   store: RunStore,
-  { runId, ref }: FullResult,
+  { runId, ref, middle }: FullResult,
   [from, to]: [from: number, to: number],
 ): Promise<string | undefined> {
+  if (middle !== undefined) return middle.slice(from, to);
   return from === to ? "" : store.readOutput(runId, ref, from, to);
 }
 

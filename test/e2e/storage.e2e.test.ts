@@ -26,14 +26,20 @@ function respond({ body }: FakeRequest): FakeReply {
   return { text, toolCalls: [{ name: "look", arguments: { note: `n${turn}`, bytes: resultBytes } }] };
 }
 
-/** Bytes of what was said and done: texts, results, arguments. */
+/** Bytes of what was said and done: texts, results as a whole, arguments. */
 function contentBytes(messages: readonly Message[]): number {
-  return messages
+  const cutBytes = messages.reduce(
+    (sum, message) => sum + (message.role === "tool" ? (message.full?.bytes ?? 0) : 0),
+    0,
+  );
+  const isCut = (message: Message): boolean => message.role === "tool" && message.full !== undefined;
+  const texts = messages
     .flatMap((message) => [
-      textOf(message.content),
+      isCut(message) ? "" : textOf(message.content),
       ...(message.role === "assistant" ? (message.toolCalls ?? []).map((call) => call.arguments) : []),
     ])
     .reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  return cutBytes + texts;
 }
 
 /** Bytes in Redis by key, the live text left out. */
@@ -72,3 +78,21 @@ test.each([
     expect(stored).toBeLessThanOrEqual(content * 1.3 + 4_096);
   },
 );
+
+test("[D3] results that are cut for the model are kept once, whole", async () => {
+  const calls = 10;
+  const bytes = 300_000;
+  const world = await makeWorld({
+    respond: ({ body }) =>
+      turnOf(body) > calls
+        ? { text: "done" }
+        : { toolCalls: [{ name: "look", arguments: { note: prose(turnOf(body), 20_000), bytes } }] },
+  });
+  await world.work();
+  const run = await world.drover.start("e2e", "go", { runId: "storage-2" });
+  expect(await run.result({ timeoutMs: 60_000 })).toMatchObject({ status: "completed" });
+  const content = contentBytes(await run.transcript());
+  expect(content).toBeGreaterThan(calls * bytes);
+  const stored = [...(await storedBytes(world, run.id)).values()].reduce((sum, size) => sum + size, 0);
+  expect(stored).toBeLessThanOrEqual(content * 1.3 + 4_096);
+});

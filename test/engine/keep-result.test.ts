@@ -9,6 +9,8 @@ import { newRun, openCall } from "../contract/run-fixtures.ts";
 const run = newRun();
 const open = openCall(1);
 const full = { name: "call-1-1", runId: run.runId, ref: "call-1-1.mine", chars: 9, bytes: 9, head: 1, tail: 1 };
+const inMessage = { ...full, ref: "", middle: "1234567" };
+const allRefs = ["call-1-1.mine", "call-1-1.lost", "call-1-10.other"];
 const logged: string[] = [];
 const logger = { debug: (_fields: unknown, text: string) => logged.push(text) } as unknown as Logger;
 
@@ -27,6 +29,7 @@ test.each<[string, number, boolean, typeof full | undefined, string[]]>([
   ["a later one drops what others left", 2, true, full, ["call-1-1.mine", "call-1-10.other"]],
   ["also with a result that was short", 2, true, undefined, ["call-1-10.other"]],
   ["a loser drops its own alone", 2, false, full, ["call-1-1.lost", "call-1-10.other"]],
+  ["a loser whose text was kept with the message drops nothing", 2, false, inMessage, allRefs],
   [
     "a loser with a short result drops nothing",
     2,

@@ -85,6 +85,17 @@ describe("a result that is too long", () => {
     expect(results[1]?.content).toContain(words);
   });
 
+  test("is kept with its message where little is cut out, and read like any other", async () => {
+    const short = book.slice(0, 6_000);
+    const tool = defineTool({ ...readBook, parameters: z.object({}), execute: () => short });
+    const read = asks("read_result", { result: "call-1-1", from: 3_000, length: 20 });
+    const { run, results } = await play([asks("read_book"), read, "done"], [tool]);
+    const { head = 0, tail = 0, middle } = results[0]?.full ?? {};
+    expect(middle).toBe(short.slice(head, -tail));
+    expect(results[1]?.content).toContain(`\n${short.slice(3_000, 3_020)}`);
+    expect((await run.readResult("call-1-1")).text).toBe(short);
+  });
+
   test("is searched to its end, over its pieces, within the limit of its tool", async () => {
     const long = `${"-".repeat(499_997)}needle${"-".repeat(1_000_000)}needle`;
     const tool = defineTool({ ...readBook, parameters: z.object({}), execute: () => long });
