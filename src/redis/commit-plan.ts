@@ -30,9 +30,18 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
   // A new run has its messages to itself: one that shares a transcript is made without any.
   const messages = fresh ? own.messages : keys.transcript(transcriptOf(run));
   const indexKeys = [...new Set(indexes.map(([key]) => key))];
-  const firstIndexKey = 8;
+  const firstIndexKey = 7;
   return {
-    keys: [own.head, messages, own.results, own.feed, own.live, keys.owing, own.outputs, ...indexKeys],
+    keys: [
+      own.head,
+      messages,
+      own.results,
+      own.feed,
+      own.live,
+      keys.owing,
+      ...indexKeys,
+      ...(fresh ? [own.outputs] : []),
+    ],
     args: [
       ...expected(input),
       run.runId,

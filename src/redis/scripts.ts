@@ -4,7 +4,8 @@
 /**
  * The one commit: creates a run, or replaces its head if revision and token are the expected ones.
  *
- * KEYS: 1 head, 2 messages, 3 results, 4 feed, 5 live, 6 owing, 7 what was cut out of results, 8 and up: listing sets and a session's line.
+ * KEYS: 1 head, 2 messages, 3 results, 4 feed, 5 live, 6 owing, 7 and up: listing sets and a session's line; with
+ * "fresh", last: what was cut out of results.
  *
  * ARGV: 1 expected revision ("" if the run must not exist), 2 expected token, 3 the commit's own token,
  * 4 transcript length before the commit ("" if it may be any), 5 "fresh" to drop what the run held before, 6 the run
@@ -52,7 +53,7 @@ end
 
 if fresh then
   redis.call('HSET', KEYS[1], 'rev', ARGV[1])
-  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[7])
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[#KEYS])
 end
 if ARGV[11] ~= '' then
   local added = redis.pcall('XADD', KEYS[4], ARGV[11] .. '-0', 'e', ARGV[12])

@@ -74,6 +74,6 @@ describe("images and files in what a tool returns", () => {
         throw new Error("no");
       },
     };
-    expect(renderResult(throwing)).toBe("Done, but the result cannot be shown: no");
+    expect(renderResult(throwing)).toBe('{"image":"[cannot be read: no]"}');
   });
 });
