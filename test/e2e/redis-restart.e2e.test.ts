@@ -18,7 +18,7 @@ function respond(request: FakeRequest): FakeReply {
   return {
     text,
     delayMs: 50,
-    toolCalls: ["look", "put"].map((name) => ({ name, arguments: { note: "a", takeMs: 20 } })),
+    toolCalls: ["look", "put"].map((name) => ({ name, arguments: { note: `a${turn}`, takeMs: 20 } })),
   };
 }
 
