@@ -144,8 +144,8 @@ describe.each([
           const turn = turnOf(body);
           if (turn === 5) await held.promise;
           const toolCalls = [
-            { name: "look", arguments: { note: "a" } },
-            { name: "post", arguments: { note: "b" } },
+            { name: "look", arguments: { note: `a${turn}` } },
+            { name: "post", arguments: { note: `b${turn}` } },
           ];
           return turn === 6 ? { text: "end" } : { text: `turn ${turn}`, toolCalls };
         },
@@ -186,7 +186,7 @@ describe.each([
         redeliver,
         respond: async ({ body }): Promise<FakeReply> => {
           await world.redis.script("FLUSH");
-          const toolCalls = ["look", "put"].map((name) => ({ name, arguments: { note: "a" } }));
+          const toolCalls = ["look", "put"].map((name) => ({ name, arguments: { note: `a${turnOf(body)}` } }));
           return turnOf(body) === turns ? { text: "end" } : { toolCalls };
         },
         maxTurns: turns,
