@@ -104,7 +104,7 @@ test("a worker takes results of a hundred megabytes one after the other in bound
     await once(child, "exit");
     expect(after).toHaveLength(20);
     expect(Math.max(...after)).toBeLessThan(900);
-    // What the first ones left is what the last ones left: nothing of them is kept in the process.
+    // Four parts of 100 MB each lie between these two: none of the texts behind them is still there.
     expect((after[19] ?? 0) - (after[3] ?? 0)).toBeLessThan(120);
   } finally {
     child.kill("SIGKILL");
