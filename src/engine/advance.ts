@@ -1,5 +1,4 @@
 import type { Change } from "../core/change.ts";
-import { toError } from "../core/errors.ts";
 import type { RunEvent } from "../core/event.ts";
 import { isSameStep, noLongerOwed, owed, type Step } from "../core/owed.ts";
 import { type Redaction, redactEvent } from "../core/redact-event.ts";
@@ -7,6 +6,8 @@ import type { Run } from "../core/run.ts";
 import { transition } from "../core/transition.ts";
 import type { Clock, Ids, Logger, RunStore, StepQueue } from "../ports.ts";
 import type { AfterCommit } from "./after-commit.ts";
+import { createInTurn } from "./in-turn.ts";
+import { quietly } from "./quietly.ts";
 
 export type AdvanceResult = {
   /** The head as this process knows it now; null if the run is gone. */
@@ -51,7 +52,7 @@ type Deps = {
  */
 export function createAdvance(deps: Deps): Advance {
   const { store, queue, clock, ids, recent, afterCommit } = deps;
-  const last = new Map<string, Promise<void>>();
+  const inTurn = createInTurn();
 
   async function attempt(event: RunEvent, head: Run, options: AdvanceOptions): Promise<AdvanceResult | Run> {
     const change = transition(head, event, { at: clock.now(), token: ids.token() });
@@ -92,26 +93,14 @@ export function createAdvance(deps: Deps): Advance {
   return async (runId, given, options = {}) => {
     // Here, so that nothing that is committed goes around it.
     const event = redactEvent(given, deps.redaction);
-    const done = (last.get(runId) ?? Promise.resolve()).then(() => run(runId, event, options));
-    const settled = done.then(
-      () => {},
-      () => {},
-    );
-    last.set(runId, settled);
-    try {
-      return await done;
-    } finally {
-      if (last.get(runId) === settled) last.delete(runId);
-    }
+    return inTurn(runId, () => run(runId, event, options));
   };
 }
 
 async function addSteps({ queue, logger }: Deps, steps: Step[], { sweepable }: AdvanceOptions): Promise<void> {
-  await queue.add(steps).catch((error: unknown) => {
-    if (!sweepable) throw error;
-    const runId = steps[0]?.runId;
-    logger.warn({ runId, error: toError(error).message }, "a step could not be queued; a sweeper will");
-  });
+  if (!sweepable) return queue.add(steps);
+  const runId = steps[0]?.runId;
+  await quietly(logger, { runId }, "a step could not be queued; a sweeper will", () => queue.add(steps));
 }
 
 function newer(a: Run | undefined, b: Run | undefined): Run | undefined {

@@ -1,9 +1,9 @@
 import type { Change } from "../core/change.ts";
-import { toError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import { isEnded, type OpenCall } from "../core/run.ts";
 import type { Logger, Signals, Telemetry } from "../ports.ts";
 import type { GateLine } from "./gate-line.ts";
+import { quietly } from "./quietly.ts";
 
 type Deps = { telemetry: Telemetry; logger: Logger; signals: Signals; line: GateLine };
 
@@ -20,9 +20,8 @@ export function createAfterCommit({ telemetry, logger, signals, line }: Deps): A
     void line.giveUpAll(previous);
     // Its other steps may be at work elsewhere, for nothing from now on.
     if (previous.calls.some(({ state }) => state === "ready" || state === "started")) {
-      signals.announce(run.runId).catch((error: unknown) => {
-        logger.warn({ runId: run.runId, error: toError(error).message }, "the end of a run could not be announced");
-      });
+      const { runId } = run;
+      void quietly(logger, { runId }, "the end of a run could not be announced", () => signals.announce(runId));
     }
   };
 }

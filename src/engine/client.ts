@@ -13,6 +13,7 @@ import type { Advance } from "./advance.ts";
 import { checkCommand } from "./command.ts";
 import { hashText } from "./hash.ts";
 import { inject } from "./inject.ts";
+import { quietly } from "./quietly.ts";
 import { lookAtLine } from "./session.ts";
 
 export type ClientDeps = {
@@ -88,10 +89,8 @@ export function createClient(deps: ClientDeps): Client {
     const { run, change } = await advance(runId, event, { sweepable: true });
     if (!run) throw unknownRun(runId);
     if (change) {
-      await signals.announce(runId).catch((error: unknown) => {
-        // It is committed: whoever works on the run finds out by its next commit.
-        logger.warn({ runId, error: toError(error).message }, "a change of a run could not be announced");
-      });
+      // It is committed: whoever works on the run finds out by its next commit.
+      await quietly(logger, { runId }, "a change of a run could not be announced", () => signals.announce(runId));
     }
     return { run, applied: change !== null };
   }

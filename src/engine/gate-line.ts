@@ -1,7 +1,7 @@
-import { toError } from "../core/errors.ts";
 import { owed, type Step } from "../core/owed.ts";
 import type { Hold, Run } from "../core/run.ts";
 import type { Called, FleetGates, Logger, RunStore, StepQueue } from "../ports.ts";
+import { quietly } from "./quietly.ts";
 
 /** Under which name a model or tool step stands at a gate: the same however often it is held. */
 export function holderOf(run: Run, { callId }: Pick<Step, "callId">): string {
@@ -46,20 +46,16 @@ export function createGateLine({ gates, store, queue, logger }: Deps): GateLine 
     await Promise.all(called.map(wakeOne));
   }
 
-  async function quietly(what: string, work: () => Promise<void>): Promise<void> {
-    await work().catch((error: unknown) => logger.warn({ error: toError(error).message }, what));
-  }
-
   const giveUp = (key: string, holder: string): Promise<void> =>
-    quietly("a place at a limit could not be given up; it expires", async () =>
+    quietly(logger, { gate: key }, "a place at a limit could not be given up; it expires", async () =>
       wakeAll(await gates.giveUp(key, holder)),
     );
 
   return {
     wake: (called) =>
-      quietly("a step whose turn has come could not be woken; it looks by itself", () => wakeAll(called)),
+      quietly(logger, {}, "a step whose turn has come could not be woken; it looks by itself", () => wakeAll(called)),
     leave: (key, who) =>
-      quietly("a place at a limit could not be given back; it expires", async () =>
+      quietly(logger, { gate: key }, "a place at a limit could not be given back; it expires", async () =>
         wakeAll(await gates.leave(key, who)),
       ),
     giveUp,

@@ -7,8 +7,9 @@ import {
   type CallOutcome,
   claimProbe,
 } from "../core/breaker.ts";
-import { toError } from "../core/errors.ts";
 import type { Clock, FleetGates, GateState, Logger } from "../ports.ts";
+import { createInTurn } from "./in-turn.ts";
+import { quietly } from "./quietly.ts";
 
 /** How old what this process knows may be: so long after a breaker opened elsewhere, calls still go out here. */
 const refreshMs = 500;
@@ -36,28 +37,25 @@ export function createGateStates(deps: Deps): GateStates {
   const cache = createCache(deps);
   const change = createChanger(deps, cache);
 
-  async function quietly(key: string, work: () => Promise<unknown>): Promise<void> {
-    await work().catch((error: unknown) => {
-      logger.warn({ gate: key, error: toError(error).message }, "what was learned of a limit could not be shared");
-    });
-  }
+  const share = (key: string, work: () => Promise<unknown>): Promise<void> =>
+    quietly(logger, { gate: key }, "what was learned of a limit could not be shared", work);
 
   return {
     get: cache.get,
     async report(key, { outcome, policy, probe }) {
       if (probe !== undefined) {
-        await quietly(key, () => change(key, (state, at) => afterProbe(state, { outcome, token: probe, at }, policy)));
+        await share(key, () => change(key, (state, at) => afterProbe(state, { outcome, token: probe, at }, policy)));
         return;
       }
       const seen = cache.peek(key).breaker;
       if (outcome === "void" || seen?.openUntil !== undefined || (outcome === "ok" && !seen)) return;
-      await quietly(key, () => change(key, (state, at) => afterCall(state, outcome, policy, at)));
+      await share(key, () => change(key, (state, at) => afterCall(state, outcome, policy, at)));
     },
     claim: (key, token, forMs) => change(key, (state, at) => claimProbe(state, { token, until: at + forMs }, at)),
     async pause(key, ms) {
       const known = cache.peek(key);
       cache.learn(key, { ...known, pausedUntil: Math.max(known.pausedUntil ?? 0, clock.now() + ms) });
-      await quietly(key, () => gates.pause(key, ms));
+      await share(key, () => gates.pause(key, ms));
     },
   };
 }
@@ -116,7 +114,7 @@ type Next = (state: BreakerState | undefined, at: number) => BreakerState | unde
 
 /** Compares and sets a breaker's state; changes of one breaker queue up within this process. True if it was changed. */
 function createChanger({ gates, clock, logger }: Deps, cache: Cache): (key: string, next: Next) => Promise<boolean> {
-  const last = new Map<string, Promise<void>>();
+  const inTurn = createInTurn();
 
   async function run(key: string, next: Next): Promise<boolean> {
     for (let tries = 0; tries < maxTries; tries += 1) {
@@ -136,19 +134,7 @@ function createChanger({ gates, clock, logger }: Deps, cache: Cache): (key: stri
     return false;
   }
 
-  return (key, next) => {
-    const changed = (last.get(key) ?? Promise.resolve()).then(() => run(key, next));
-    const settled = changed
-      .then(
-        () => {},
-        () => {},
-      )
-      .then(() => {
-        if (last.get(key) === settled) last.delete(key);
-      });
-    last.set(key, settled);
-    return changed;
-  };
+  return (key, next) => inTurn(key, () => run(key, next));
 }
 
 function logChange(
