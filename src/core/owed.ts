@@ -1,5 +1,5 @@
 import type { StepRef } from "./event.ts";
-import { isEnded, type OpenCall, type Run } from "./run.ts";
+import { type Hold, isEnded, type OpenCall, type Run } from "./run.ts";
 import { owesLook } from "./session.ts";
 
 /**
@@ -99,4 +99,11 @@ export function isSameStep(a: StepRef, b: StepRef): boolean {
 export function noLongerOwed(before: Run, after: Run): Step[] {
   const now = owed(after);
   return owed(before).filter((step) => !now.some((other) => isSameStep(step, other)));
+}
+
+/** Why a step is held, if it is. */
+export function holdOf(run: Run, { callId }: Pick<Step, "callId">): Hold | undefined {
+  if (callId === undefined) return run.model?.hold;
+  const call = run.calls.find((other) => other.callId === callId);
+  return call?.state === "ready" ? call.hold : undefined;
 }

@@ -1,5 +1,5 @@
-import { owed, type Step } from "../core/owed.ts";
-import type { Hold, Run } from "../core/run.ts";
+import { holdOf, owed, type Step } from "../core/owed.ts";
+import type { Run } from "../core/run.ts";
 import type { Called, FleetGates, Logger, RunStore, StepQueue } from "../ports.ts";
 import { quietly } from "./quietly.ts";
 
@@ -12,13 +12,6 @@ export function holderOf(run: Run, { callId }: Pick<Step, "callId">): string {
 export function stepOf(run: Run, holder: string): Step | undefined {
   const gated = owed(run).filter(({ kind }) => kind === "model" || kind === "tool");
   return gated.find((step) => holderOf(run, step) === holder);
-}
-
-/** Why a step is held, if it is. */
-export function holdOf(run: Run, { callId }: Pick<Step, "callId">): Hold | undefined {
-  if (callId === undefined) return run.model?.hold;
-  const call = run.calls.find((other) => other.callId === callId);
-  return call?.state === "ready" ? call.hold : undefined;
 }
 
 /** Those whose turn it is at a gate. Nothing here rejects: what fails is made good by waits that end by themselves. */

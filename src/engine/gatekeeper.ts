@@ -1,8 +1,8 @@
 import type { BreakerPolicy, FleetLimits } from "../core/agent.ts";
 import { breakerVerdict, type CallOutcome } from "../core/breaker.ts";
 import { type OperatorLimits, tightenFleetLimits, toRateTerms } from "../core/fleet-limits.ts";
-import type { Step } from "../core/owed.ts";
-import type { Hold, Run } from "../core/run.ts";
+import { holdOf, type Step } from "../core/owed.ts";
+import type { Run } from "../core/run.ts";
 import type {
   AgentCode,
   EnterRequest,
@@ -13,9 +13,10 @@ import type {
   ToolOutcome,
 } from "../ports.ts";
 import type { EngineDeps } from "./deps.ts";
-import { type GateLine, holderOf, holdOf, stepOf } from "./gate-line.ts";
+import { type GateLine, holderOf, stepOf } from "./gate-line.ts";
 import { createGateStates, type GateStates, offUntil } from "./gate-states.ts";
 import { offText, pausedText, waitText } from "./gate-text.ts";
+import { park } from "./hold.ts";
 import {
   type Admission,
   afterAbort,
@@ -111,20 +112,6 @@ async function settleOff(
   const gate = holdOf(run, context.step)?.gate;
   if (gate !== undefined) await deps.line.giveUp(gate, holderOf(run, context.step));
   return afterReport(deps, result, context);
-}
-
-/** Parks the step: it owes nothing but its turn, and costs no worker slot meanwhile. */
-async function park(
-  deps: All,
-  run: Run,
-  context: StepContext,
-  { hold, until }: { hold: Omit<Hold, "count">; until: number },
-): Promise<{ outcome: StepOutcome; run: Run | null }> {
-  const { step } = context;
-  const count = (holdOf(run, step)?.count ?? 0) + 1;
-  const event = { type: "step_held" as const, step, hold: { ...hold, count }, until };
-  const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
-  return { outcome: await afterReport(deps, result, context), run: result.change ? result.run : null };
 }
 
 async function enter(deps: All, run: Run, target: Target, found: Found): Promise<Admission> {

@@ -1,5 +1,7 @@
+import { holdOf } from "../core/owed.ts";
 import type { Hold, Run } from "../core/run.ts";
 import type { StepOutcome } from "../ports.ts";
+import type { EngineDeps } from "./deps.ts";
 import { afterReport, type RunStepDeps, type StepContext } from "./step.ts";
 
 const firstHoldMs = 500;
@@ -17,20 +19,30 @@ export async function holdUnknown(
   context: StepContext,
   tool?: string,
 ): Promise<StepOutcome> {
-  const { step } = context;
   const what = tool === undefined ? `the agent "${run.agent}"` : `the tool "${tool}" of agent "${run.agent}"`;
   const why: Pick<Hold, "reason" | "detail"> = {
     reason: tool === undefined ? "unknown_agent" : "unknown_tool",
     detail: `No worker here knows ${what}. Start a worker with it; the run goes on by itself.`,
   };
-  const held = step.kind === "model" ? run.model?.hold : readyHold(run, step.callId);
-  const count = (held?.count ?? 0) + 1;
-  const until = deps.clock.now() + Math.min(firstHoldMs * 2 ** Math.min(count - 1, 10), longestHoldMs);
-  const event = { type: "step_held" as const, step, hold: { ...why, count }, until };
-  return afterReport(deps, await deps.advance(run.runId, event, { head: run, pipeline: true }), context);
+  const before = holdOf(run, context.step)?.count ?? 0;
+  const until = deps.clock.now() + Math.min(firstHoldMs * 2 ** Math.min(before, 10), longestHoldMs);
+  return (await park(deps, run, context, { hold: why, until })).outcome;
 }
 
-function readyHold(run: Run, callId: string | undefined): Hold | undefined {
-  const call = run.calls.find((other) => other.callId === callId);
-  return call?.state === "ready" ? call.hold : undefined;
+/**
+ * Parks a step: it owes nothing until then, and costs no worker slot meanwhile.
+ *
+ * @returns the run as it is parked; null if the step was not owed any more.
+ */
+export async function park(
+  deps: Pick<EngineDeps, "advance" | "queue">,
+  run: Run,
+  context: StepContext,
+  { hold, until }: { hold: Omit<Hold, "count">; until: number },
+): Promise<{ outcome: StepOutcome; run: Run | null }> {
+  const { step } = context;
+  const count = (holdOf(run, step)?.count ?? 0) + 1;
+  const event = { type: "step_held" as const, step, hold: { ...hold, count }, until };
+  const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
+  return { outcome: await afterReport(deps, result, context), run: result.change ? result.run : null };
 }

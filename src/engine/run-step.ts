@@ -1,12 +1,11 @@
 import { DroverError, toError } from "../core/errors.ts";
 import type { Message } from "../core/message.ts";
-import { isSameStep, modelIndex, owed, sessionIndex, wakeIndex } from "../core/owed.ts";
+import { holdOf, isSameStep, modelIndex, owed, sessionIndex, wakeIndex } from "../core/owed.ts";
 import { usedToolCallIds } from "../core/reply.ts";
 import { backoffMs } from "../core/retry.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import { type ActiveStep, StepAborted } from "./active-steps.ts";
-import { holdOf } from "./gate-line.ts";
 import { performModel } from "./model-step.ts";
 import { performSession } from "./session.ts";
 import { afterReport, again, done, endDelivery, handedBack, type RunStepDeps, type StepContext } from "./step.ts";
