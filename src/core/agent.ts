@@ -98,14 +98,18 @@ export function stricter(a: number | undefined, b: number | undefined): number |
   return Math.min(a, b);
 }
 
+/** Limits with their defaults filled in. */
+export type LimitsInForce = Limits & { maxTurns: number; repeats: number; maxReasks: number };
+
 /** The stricter of two limits, field by field. */
-export function tightenLimits(agent: Limits, producer: Limits): Limits {
+export function tightenLimits(agent: Limits, producer: Limits): LimitsInForce {
+  const { maxTurns = defaultMaxTurns, repeats = defaultRepeats, maxReasks = defaultMaxReasks } = agent;
   return {
-    maxTurns: stricter(agent.maxTurns ?? defaultMaxTurns, producer.maxTurns),
+    maxTurns: Math.min(maxTurns, producer.maxTurns ?? maxTurns),
     maxTokens: stricter(agent.maxTokens, producer.maxTokens),
     maxCostUsd: stricter(agent.maxCostUsd, producer.maxCostUsd),
     deadlineMs: stricter(agent.deadlineMs, producer.deadlineMs),
-    repeats: stricter(agent.repeats ?? defaultRepeats, producer.repeats),
-    maxReasks: stricter(agent.maxReasks ?? defaultMaxReasks, producer.maxReasks),
+    repeats: Math.min(repeats, producer.repeats ?? repeats),
+    maxReasks: Math.min(maxReasks, producer.maxReasks ?? maxReasks),
   };
 }

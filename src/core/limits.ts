@@ -1,8 +1,8 @@
-import { type Limits, stricter, tightenLimits } from "./agent.ts";
+import { type Limits, type LimitsInForce, stricter, tightenLimits } from "./agent.ts";
 import type { Run, StopReason } from "./run.ts";
 
 /** The limits in force: the stricter of agent and producer, unless a retry set others. */
-export function effectiveLimits(agent: Limits, run: Run): Limits {
+export function effectiveLimits(agent: Limits, run: Run): LimitsInForce {
   const set = Object.entries(run.retryLimits ?? {}).filter(([, value]) => value !== undefined);
   return { ...tightenLimits(agent, run.limits), ...Object.fromEntries(set) };
 }

@@ -1,14 +1,12 @@
 import type { AnswerNext, CallPlan, Manifest, PlannedCall, RunEvent } from "../core/event.ts";
-import { effectiveLimits } from "../core/limits.ts";
 import type { ToolCall } from "../core/message.ts";
 import { findJson, outputFeedback } from "../core/output.ts";
 import { interpretReply } from "../core/reply.ts";
 import { answerTextOf } from "../core/reply-text.ts";
-import { readResultName } from "../core/result.ts";
 import type { ModelFailure, ModelOutcome } from "../ports.ts";
 import type { Window } from "./choose-window.ts";
 import type { EngineDeps } from "./deps.ts";
-import { planReadResult } from "./read-result.ts";
+import { isReadResult, planReadResult } from "./read-result.ts";
 import type { TurnStep } from "./turn-step.ts";
 
 type Answered = Extract<RunEvent, { type: "model_answered" }>;
@@ -31,7 +29,7 @@ export async function toAnswer(
     usedIds: transcript.usedIds,
     seed: run.runId,
     fits: (call) =>
-      isReadResult(turn, call.name) || agent.tools.plan({ callId: "", id: "", ...call }).type !== "settle",
+      isReadResult(agent, call.name) || agent.tools.plan({ callId: "", id: "", ...call }).type !== "settle",
   });
   if (answer.type === "failed") return answer;
   const { messages, ...rest } = window.plan;
@@ -64,19 +62,14 @@ export async function toAnswer(
   };
 }
 
-/** Whether a call is of the built-in tool, and not of one of the agent's by that name. */
-function isReadResult({ agent }: TurnStep, name: string): boolean {
-  return name === readResultName && !agent.definition.tools.some((tool) => tool.name === readResultName);
-}
-
 async function planCall({ store }: Pick<EngineDeps, "store">, turn: TurnStep, call: ToolCall): Promise<CallPlan> {
   const { run, agent, transcript } = turn;
-  if (!isReadResult(turn, call.name)) return agent.tools.plan(call, { dryRun: run.dryRun });
+  if (!isReadResult(agent, call.name)) return agent.tools.plan(call, { dryRun: run.dryRun });
   return planReadResult({ store, agent, messages: transcript.messages }, call);
 }
 
 /** What follows a final answer: its form is checked at once, what the agent's own check says in a step of its own. */
-function whatNext({ run, agent }: TurnStep, text: string): { next?: AnswerNext; structured?: true } {
+function whatNext({ agent, limits }: TurnStep, text: string): { next?: AnswerNext; structured?: true } {
   const { parseOutput, verify } = agent.answers;
   const next: { next?: AnswerNext } = verify ? { next: { type: "verify" } } : {};
   if (!parseOutput) return next;
@@ -85,5 +78,5 @@ function whatNext({ run, agent }: TurnStep, text: string): { next?: AnswerNext; 
   if (parsed?.ok) return { ...next, structured: true };
   const schema = agent.definition.output?.schema ?? {};
   const feedback = outputFeedback(found.found ? (parsed?.issues ?? []) : found.problem, schema);
-  return { next: { type: "reask", feedback, max: effectiveLimits(agent.limits, run).maxReasks ?? 0 } };
+  return { next: { type: "reask", feedback, max: limits.maxReasks } };
 }

@@ -1,4 +1,4 @@
-import type { AgentDefinition } from "../core/agent.ts";
+import { type AgentDefinition, stricter } from "../core/agent.ts";
 import type { Message } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import { goalOf } from "../core/session.ts";
@@ -45,11 +45,7 @@ export async function chooseWindow({ run, agent, messages, nudge }: Given): Prom
 
 /** The agent's settings, within what the model's server was found to take. */
 function settingsOf({ windowBudget }: Run, { window }: AgentCode): WindowSettings {
-  const { budgetTokens = windowBudget } = window;
-  return {
-    ...window,
-    budgetTokens: windowBudget === undefined ? budgetTokens : Math.min(budgetTokens ?? 0, windowBudget),
-  };
+  return { ...window, budgetTokens: stricter(window.budgetTokens, windowBudget) };
 }
 
 /** What an answer may take when the request does not say. */

@@ -1,3 +1,4 @@
+import { defaultMaxResultTokens } from "../core/defaults.ts";
 import { toError } from "../core/errors.ts";
 import type { Content, FullResult } from "../core/message.ts";
 import { redactSaid } from "../core/redact-event.ts";
@@ -6,9 +7,6 @@ import type { OpenCall, Run } from "../core/run.ts";
 import type { AgentCode } from "../ports.ts";
 import type { EngineDeps } from "./deps.ts";
 import type { StepContext } from "./step.ts";
-
-/** What a model that knows of no limit gets at most. */
-export const defaultMaxTokens = 2_000;
 
 /** What is cut out and no longer than this, in characters, is kept with the message: it costs no write of its own. */
 const mostInMessage = 8_192;
@@ -24,7 +22,7 @@ export async function keepResult(
   given: Content,
 ): Promise<{ content: Content; full?: FullResult }> {
   const clean = redaction.stored ? redactSaid(given, redaction.redactor) : given;
-  const maxTokens = agent.tools.maxResultTokens(open.tool) ?? defaultMaxTokens;
+  const maxTokens = agent.tools.maxResultTokens(open.tool) ?? defaultMaxResultTokens;
   const bytes = Buffer.byteLength(resultTextOf(clean));
   if (!mayExceed(bytes, maxTokens)) return { content: detach(clean) };
   const { runId } = run;

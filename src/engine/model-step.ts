@@ -23,9 +23,10 @@ export async function performModel(
 ): Promise<StepOutcome> {
   const agent = deps.agents.get(run.agent);
   if (!agent) return holdUnknown(deps, run, context);
-  const turn: TurnStep = { run, agent, transcript, context };
+  const limits = effectiveLimits(agent.limits, run);
+  const turn: TurnStep = { run, agent, limits, transcript, context };
   if (run.model?.task === "verify") return performVerify(deps, turn);
-  const limit = reachedLimit(run, effectiveLimits(agent.limits, run), deps.clock.now());
+  const limit = reachedLimit(run, limits, deps.clock.now());
   if (limit) return report(deps, turn, { type: "limit_reached", step: context.step, ...limit });
   if (run.model?.task === "summary") return performSummary(deps, turn);
   return performAnswer(deps, turn);
@@ -38,26 +39,24 @@ async function report(deps: RunStepDeps, { run, context }: TurnStep, event: RunE
 
 /** One model call and what it makes of the run: an answer, another attempt, or the end. */
 async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOutcome> {
-  const { run, agent, transcript, context } = turn;
+  const { run, agent, limits, transcript, context } = turn;
   const { step } = context;
-  const limits = effectiveLimits(agent.limits, run);
-  const repeats = limits.repeats ?? 2;
-  const repetition = repetitionOf(turn, repeats);
-  if (repetition && repetition.rounds > repeats) {
+  const repetition = repetitionOf(turn);
+  if (repetition && repetition.rounds > limits.repeats) {
     const message = repetitionMessage(repetition);
     return report(deps, turn, { type: "limit_reached", step, reason: "repeated_calls", message });
   }
   const nudge = repetition ? repetitionNudge(repetition) : undefined;
   const chosen = await chooseWindow({ run, agent, messages: transcript.messages, nudge });
   if (chosen.type === "summarise") {
-    await begin(deps, turn, limits.deadlineMs);
+    await begin(deps, turn);
     return report(deps, turn, await wantSummary(deps, turn, chosen.upTo));
   }
   if (chosen.type === "too_small") {
     return report(deps, turn, failedFor(turn, "", tooSmall(chosen.smallestTokens), null));
   }
   if (run.agentHash !== agent.hash) await deps.store.putDefinition(agent.hash, agent.definition);
-  const began = begin(deps, turn, limits.deadlineMs);
+  const began = begin(deps, turn);
   began.catch(() => {}); // Awaited below, unless the call itself throws first.
   const { instructions, request, output } = agent.definition;
   const tools = offeredTools(agent, transcript.messages);
@@ -88,9 +87,10 @@ async function commitAnswer(
   return afterReport(deps, result, context);
 }
 
-function repetitionOf({ run, agent, transcript }: TurnStep, repeats: number): Repetition | null {
+function repetitionOf({ run, agent, limits, transcript }: TurnStep): Repetition | null {
   const from = run.repeatsFrom ?? 0;
-  return findRepetition(transcript.messages, { repeats, from, isPolling: agent.tools.isPolling });
+  const { isPolling } = agent.tools;
+  return findRepetition(transcript.messages, { repeats: limits.repeats, from, isPolling });
 }
 
 /** The summary that must come first: one that its session has already, or a step that makes it. */
@@ -102,9 +102,9 @@ async function wantSummary(deps: RunStepDeps, { run, context }: TurnStep, upTo: 
 }
 
 /** The first step of a run says that it began, while the model is being called. */
-async function begin(deps: RunStepDeps, { run, agent }: TurnStep, deadlineMs: number | undefined): Promise<void> {
+async function begin(deps: RunStepDeps, { run, agent, limits }: TurnStep): Promise<void> {
   if (run.startedAt !== undefined) return;
-  const event: RunEvent = { type: "run_began", agentHash: agent.hash, deadlineMs };
+  const event: RunEvent = { type: "run_began", agentHash: agent.hash, deadlineMs: limits.deadlineMs };
   await deps.advance(run.runId, event, { head: run });
 }
 
@@ -112,7 +112,6 @@ type AnswerEvent = Extract<RunEvent, { type: "model_answered" | "model_failed" |
 
 async function toEvent(deps: RunStepDeps, turn: TurnStep, call: ModelCall, window: Window): Promise<AnswerEvent> {
   const { outcome, execution } = call;
-
   if (outcome.type === "failure") {
     const { failure } = outcome;
     const budgetTokens = failure.class === "overflow" ? await shrink(turn, window, failure) : undefined;

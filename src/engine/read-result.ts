@@ -2,6 +2,7 @@
 // settled with the answer that makes them, and cost no step of their own.
 
 import type { ToolSpec } from "../core/agent.ts";
+import { defaultMaxResultTokens } from "../core/defaults.ts";
 import type { CallPlan } from "../core/event.ts";
 import type { FullResult, Message, ToolCall, ToolMessage } from "../core/message.ts";
 import {
@@ -16,7 +17,6 @@ import {
 } from "../core/result.ts";
 import { findPlaces, type Place, placesText } from "../core/result-search.ts";
 import type { AgentCode, RunStore, TokenCounter } from "../ports.ts";
-import { defaultMaxTokens } from "./keep-result.ts";
 
 type CutMessage = ToolMessage & { full: FullResult };
 
@@ -50,10 +50,14 @@ const maxPlaces = 40;
 const minChars = 4;
 
 /** The agent's tools, and with a result cut in the transcript the one that reads on. */
-export function offeredTools({ definition }: AgentCode, messages: readonly Message[]): ToolSpec[] {
-  const { tools } = definition;
-  const isTaken = tools.some(({ name }) => name === readResultName);
-  return isTaken || !messages.some(isCut) ? tools : [...tools, spec];
+export function offeredTools(agent: AgentCode, messages: readonly Message[]): ToolSpec[] {
+  const { tools } = agent.definition;
+  return isReadResult(agent, readResultName) && messages.some(isCut) ? [...tools, spec] : tools;
+}
+
+/** Whether a call of this name is of the built-in tool, and not of one of the agent's own. */
+export function isReadResult({ definition }: AgentCode, name: string): boolean {
+  return name === readResultName && !definition.tools.some((tool) => tool.name === readResultName);
 }
 
 function isCut(message: Message): message is CutMessage {
@@ -80,7 +84,7 @@ export async function planReadResult({ store, agent, messages }: Given, call: To
   }
   const { full, name } = found;
   // As much as its tool gives at a time.
-  const maxTokens = (agent.tools.maxResultTokens(name) ?? defaultMaxTokens) - headingTokens;
+  const maxTokens = (agent.tools.maxResultTokens(name) ?? defaultMaxResultTokens) - headingTokens;
   const given = { counter: await agent.tokens(), maxTokens };
   const content = await (parsed.data.find ? search : read)(store, found, parsed.data, given);
   if (content === undefined)

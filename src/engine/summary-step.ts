@@ -1,5 +1,4 @@
 import type { RunEvent } from "../core/event.ts";
-import { effectiveLimits } from "../core/limits.ts";
 import { answerTextOf } from "../core/reply-text.ts";
 import type { StepOutcome } from "../ports.ts";
 import { fitSummary, toSummaryRequest } from "./choose-window.ts";
@@ -9,13 +8,13 @@ import { failed, type TurnStep } from "./turn-step.ts";
 
 /** One model call that condenses the older part of the transcript. If it fails for good the run goes on without that part. */
 export async function performSummary(deps: RunStepDeps, turn: TurnStep): Promise<StepOutcome> {
-  const { run, agent, context } = turn;
+  const { run, agent, limits, context } = turn;
   const { instructions, messages } = await toSummaryRequest(turn);
   const call = await callModel(deps, run, context, {
     model: agent.summariser.model,
     asked: { task: "summary", instructions, messages, tools: [], request: {} },
     live: false,
-    deadlineMs: effectiveLimits(agent.limits, run).deadlineMs,
+    deadlineMs: limits.deadlineMs,
   });
   if (wasAborted(call, context)) {
     await reportUsage(deps, run.runId, call);

@@ -1,3 +1,4 @@
+import type { LimitsInForce } from "../core/agent.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Message } from "../core/message.ts";
 import { nextAttemptAt } from "../core/retry.ts";
@@ -9,8 +10,14 @@ import type { RunStepDeps, StepContext } from "./step.ts";
 /** A transcript and the provider's ids of its calls. */
 export type Transcript = { messages: Message[]; usedIds: ReadonlySet<string> };
 
-/** What a step between turns works on. */
-export type TurnStep = { run: Run; agent: AgentCode; transcript: Transcript; context: StepContext };
+/** What a step between turns works on. `limits`: those in force for the run. */
+export type TurnStep = {
+  run: Run;
+  agent: AgentCode;
+  limits: LimitsInForce;
+  transcript: Transcript;
+  context: StepContext;
+};
 
 /** A failed attempt, with another one owed if the agent's policy has one left. */
 export function failed(

@@ -1,6 +1,5 @@
 import { PermanentError, RetryableError, toError } from "../core/errors.ts";
 import type { RunEvent } from "../core/event.ts";
-import { effectiveLimits } from "../core/limits.ts";
 import { findJson } from "../core/output.ts";
 import { answerTextOf } from "../core/reply-text.ts";
 import { nextAttemptAt } from "../core/retry.ts";
@@ -114,9 +113,8 @@ function readVerdict(verdict: Verdict): { ok: boolean; feedback?: string | undef
   return typeof feedback === "string" ? { ok, feedback } : undefined;
 }
 
-function refused({ run, agent, context }: TurnStep, feedback: string | undefined): VerifyEvent {
-  const max = effectiveLimits(agent.limits, run).maxReasks ?? 0;
-  return { type: "answer_refused", step: context.step, feedback: toFeedback(feedback), max };
+function refused({ limits, context }: TurnStep, feedback: string | undefined): VerifyEvent {
+  return { type: "answer_refused", step: context.step, feedback: toFeedback(feedback), max: limits.maxReasks };
 }
 
 function failed({ context }: TurnStep, code: string, message: string, nextAt: number | null = null): VerifyEvent {

@@ -1,5 +1,6 @@
 import type { Content, ContentPart, Message, ToolCall } from "../core/message.ts";
 import { dataOf, isTextFile, maxInlinedBytes } from "../core/parts.ts";
+import { wholeEnd } from "../core/text.ts";
 import type { TokenCounter } from "../ports.ts";
 import { estimateTokens } from "./estimate.ts";
 
@@ -155,6 +156,5 @@ const charsPerToken = 32;
 const precision = 2;
 
 function prefix(text: string, length: number): string {
-  const endsInPair = /[\uD800-\uDBFF]/.test(text.charAt(length - 1)) && length < text.length;
-  return text.slice(0, endsInPair ? length - 1 : length);
+  return text.slice(0, wholeEnd(text, length));
 }

@@ -7,6 +7,7 @@ import {
   rateSchema,
   type ToolSpec,
 } from "../core/agent.ts";
+import { defaultMaxResultTokens } from "../core/defaults.ts";
 import { DroverError } from "../core/errors.ts";
 import type { Logger } from "../ports.ts";
 import type { JsonSchema } from "./json-schema.ts";
@@ -139,7 +140,7 @@ const optionsSchema = z.strictObject({
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/, "expected 1 to 64 letters, digits, hyphens or underscores")
     .optional(),
-  maxResultTokens: z.int().min(100).max(1_000_000).default(2_000),
+  maxResultTokens: z.int().min(100).max(1_000_000).default(defaultMaxResultTokens),
   polling: z.boolean().default(false),
   rate: rateSchema.optional(),
   concurrency: z.int().min(1).max(1_000_000).optional(),

@@ -1,6 +1,7 @@
 // What a model reads when a call of it did not work: five different messages, each saying what to do next.
 // Pure. Pinned by test/tools/messages.test.ts.
 
+import { wholeEnd } from "../core/text.ts";
 import { isObject, type JsonSchema } from "./json-schema.ts";
 import type { Issue } from "./parameters.ts";
 
@@ -17,8 +18,7 @@ export function cleanText(text: string): string {
 /** Text cut to `max` characters, never inside one, with an ellipsis where something is missing. */
 export function shorten(text: string, max: number): string {
   if (text.length <= max) return cleanText(text);
-  const end = /[\uD800-\uDBFF]/.test(text.charAt(max - 1)) ? max - 1 : max;
-  return `${cleanText(text.slice(0, end))}…`;
+  return `${cleanText(text.slice(0, wholeEnd(text, max)))}…`;
 }
 
 /** The model called a tool that is not there. */

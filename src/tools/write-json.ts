@@ -1,6 +1,7 @@
 // JSON of whatever a tool returned, bounded in length, time and memory: JSON.stringify writes all of it before anything
 // can be cut, a list of numbers for each Buffer, and never ends where objects are shared many times.
 
+import { wholeEnd } from "../core/text.ts";
 import { reasonOf } from "./messages.ts";
 
 /** What is nested deeper is named, not shown. */
@@ -77,8 +78,7 @@ function writeText(writer: Writer, text: string): void {
   if (text.length <= pieceLength) return add(writer, JSON.stringify(text));
   add(writer, '"');
   for (let from = 0; from < text.length && !isFull(writer); ) {
-    let to = Math.min(text.length, from + pieceLength);
-    if (to < text.length && /[\uD800-\uDBFF]/.test(text.charAt(to - 1))) to -= 1;
+    const to = wholeEnd(text, Math.min(text.length, from + pieceLength));
     add(writer, JSON.stringify(text.slice(from, to)).slice(1, -1));
     from = to;
   }
