@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { resolve } from "node:path";
+import { afterAll, beforeAll } from "vitest";
 
 export const mainFile: string = resolve("src/cli/main.ts");
 export const fixture = (name: string): string => resolve("test/cli/fixtures", name);
@@ -88,4 +89,17 @@ export function startDrover(args: string[], options: CliOptions = {}): CliProces
 /** Runs `drover` to its end. */
 export function runDrover(args: string[], options: CliOptions = {}): Promise<CliResult> {
   return startDrover(args, options).ended;
+}
+
+/** A worker of the fixture's agents for all tests of a file. */
+export function useWorker(env: Record<string, string>): void {
+  let worker: CliProcess;
+  beforeAll(async () => {
+    worker = startDrover(["worker", fixture("agents.ts")], { env });
+    await worker.untilOutput(/ready/);
+  });
+  afterAll(async () => {
+    worker.child.kill("SIGTERM");
+    await worker.ended;
+  });
 }

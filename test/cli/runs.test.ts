@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
+import { describe, expect, inject, onTestFinished, test } from "vitest";
 import { makePng } from "../support/png.ts";
 import { testPrefix } from "../support/redis.ts";
-import { type CliProcess, type CliResult, fixture, runDrover, startDrover } from "./run-drover.ts";
+import { type CliResult, runDrover, startDrover, useWorker } from "./run-drover.ts";
 
 const env = { REDIS_URL: inject("redisUrl"), DROVER_PREFIX: testPrefix() };
 const drover = (...args: string[]): Promise<CliResult> => runDrover(args, { env });
@@ -19,16 +19,7 @@ type View = {
 };
 const show = async (id: string): Promise<View> => JSON.parse((await drover("show", id, "--json")).stdout) as View;
 
-let worker: CliProcess;
-
-beforeAll(async () => {
-  worker = startDrover(["worker", fixture("agents.ts")], { env });
-  await worker.untilOutput(/ready/);
-});
-afterAll(async () => {
-  worker.child.kill("SIGTERM");
-  await worker.ended;
-});
+useWorker(env);
 
 /** Starts a run and waits until it does what `pattern` tells, in the words of `watch`. */
 async function startUntil(pattern: RegExp, ...args: string[]): Promise<void> {

@@ -1,21 +1,12 @@
 // What the commands tell of sessions, against a worker process.
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { testPrefix } from "../support/redis.ts";
-import { type CliProcess, type CliResult, fixture, runDrover, startDrover } from "./run-drover.ts";
+import { type CliResult, runDrover, startDrover, useWorker } from "./run-drover.ts";
 
 const env = { REDIS_URL: inject("redisUrl"), DROVER_PREFIX: testPrefix() };
 const drover = (...args: string[]): Promise<CliResult> => runDrover(args, { env });
 
-let worker: CliProcess;
-
-beforeAll(async () => {
-  worker = startDrover(["worker", fixture("agents.ts")], { env });
-  await worker.untilOutput(/ready/);
-});
-afterAll(async () => {
-  worker.child.kill("SIGTERM");
-  await worker.ended;
-});
+useWorker(env);
 
 test("start, show, list and watch tell who goes first in a session, and input can join who is active", async () => {
   const session = ["--session", "chat-1"];

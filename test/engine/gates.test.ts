@@ -200,7 +200,8 @@ describe("a concurrency", () => {
     }
   });
 
-  test("a run that was cancelled in line is passed over", async () => {
+  /** "run-1" inside, alone, and "run-2" in line behind it. */
+  async function makeLine(): Promise<{ bench: Bench; engine: Engine; open: (() => void)[] }> {
     const bench = makeBench();
     const { tool, open } = makeSlow();
     const engine = bench.process({ agents: [makeAgent([tool])], limits: { tools: { t: { concurrency: 1 } } } });
@@ -208,6 +209,11 @@ describe("a concurrency", () => {
     await pump(bench, engine, () => open.length === 1);
     await start(engine, "run-2");
     await pump(bench, engine, held(bench, 1));
+    return { bench, engine, open };
+  }
+
+  test("a run that was cancelled in line is passed over", async () => {
+    const { bench, engine, open } = await makeLine();
     await start(engine, "run-3");
     await pump(bench, engine, held(bench, 2));
     expect((await need(bench, "run-3")).calls[0]).toMatchObject({ hold: { reason: "concurrency_limit" } });
@@ -220,13 +226,7 @@ describe("a concurrency", () => {
   });
 
   test("the worker that was to come in dies on its way: its step is redelivered to the place kept for it", async () => {
-    const bench = makeBench();
-    const { tool, open } = makeSlow();
-    const engine = bench.process({ agents: [makeAgent([tool])], limits: { tools: { t: { concurrency: 1 } } } });
-    await start(engine, "run-1");
-    await pump(bench, engine, () => open.length === 1);
-    await start(engine, "run-2");
-    await pump(bench, engine, held(bench, 1));
+    const { bench, engine, open } = await makeLine();
     open[0]?.();
     await pump(bench, engine, () =>
       bench.queue.list().every(({ step }) => step.runId === "run-2" || step.kind === "model"),

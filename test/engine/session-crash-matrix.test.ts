@@ -1,18 +1,15 @@
 // Catches: any gap between two port calls in which a dying process leaves a session stuck, lets two of its runs at the
 // transcript, loses or doubles an input, or changes their order. Each port call of one story is the place of death once.
 import { beforeAll, describe, expect, test } from "vitest";
-import { z } from "zod";
 import type { Message } from "../../src/core/message.ts";
 import { isEnded, type Run } from "../../src/core/run.ts";
 import { ownParts, sessionTranscript } from "../../src/core/session.ts";
-import { defineAgent } from "../../src/define-agent.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { sweep } from "../../src/engine/sweep.ts";
 import type { StepOutcome } from "../../src/ports.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
-import { type CrashPoint, createFaults, type Faults, scriptedModel } from "../../src/testing/index.ts";
-import { defineTool } from "../../src/tools/define-tool.ts";
-import { expectWhole, watchSession } from "./session-support.ts";
+import { type CrashPoint, createFaults, type Faults } from "../../src/testing/index.ts";
+import { expectWhole, makeTalker, watchSession } from "./session-support.ts";
 import { type Bench, makeBench } from "./support.ts";
 
 const session = "chat";
@@ -20,40 +17,15 @@ const runIds = ["r1", "r2", "r3"];
 
 type Played = { runs: Run[]; messages: Message[]; entered: string[]; calls: readonly string[]; owing: string[] };
 
-/** Two turns for each run; the second run fails in its first one until it is retried. */
-function makeAgent(story: { retried: boolean }): ReturnType<typeof defineAgent> {
-  const broken = { class: "permanent" as const, code: "bad_key", message: "no such key" };
-  return defineAgent({
-    name: "talker",
-    instructions: "Talk.",
-    model: scriptedModel([
-      ({ runId }) => ({
-        text: `one of ${runId}`,
-        toolCalls: [{ name: "note", arguments: { word: runId } }],
-        ...(runId === "r2" && !story.retried ? { fail: broken } : {}),
-      }),
-      ({ runId }) => `two of ${runId}`,
-    ]),
-    tools: [
-      defineTool({
-        name: "note",
-        description: "Notes a word.",
-        parameters: z.object({ word: z.string().describe("the word") }),
-        effect: "write",
-        idempotent: true,
-        execute: ({ word }) => `noted ${word}`,
-      }),
-    ],
-  });
-}
-
 /** Three starts, an input given to the first run between its turns, a retry of the second after it failed. */
 async function play(point?: CrashPoint, redeliverEveryStep = false): Promise<Played> {
   const bench = makeBench();
   const problems: string[] = [];
   const watched = watchSession(bench.store, session, (what) => problems.push(what));
   const story = { retried: false, injected: false };
-  const agent = makeAgent(story);
+  // Two turns for each run; the second run fails in its first one until it is retried.
+  const fails = (runId: string): boolean => runId === "r2" && !story.retried;
+  const agent = makeTalker({ fails, answers: 1, effect: "write" });
   const process = (faults: Faults): Engine =>
     bench.process({
       agents: [agent],

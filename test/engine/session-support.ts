@@ -1,7 +1,11 @@
 import { expect } from "vitest";
+import { z } from "zod";
 import type { Message } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
+import { defineAgent } from "../../src/define-agent.ts";
 import type { RunStore } from "../../src/ports.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import { problemsOf } from "../support/transcript.ts";
 
 /** Looks at all runs of a session after each write, as an observer whom nothing escapes. */
@@ -65,4 +69,36 @@ export function expectWhole(messages: Message[], parts: [number, number][]): voi
     at = to;
   }
   expect(at).toBe(messages.length);
+}
+
+/** An agent that notes a word and then says one answer after the other; its first turn fails for good while `fails`. */
+export function makeTalker(options: {
+  fails: (runId: string) => boolean;
+  answers: number;
+  effect: "read" | "write";
+}): ReturnType<typeof defineAgent> {
+  const { fails, answers, effect } = options;
+  const broken = { class: "permanent" as const, code: "bad_key", message: "no such key" };
+  const note = defineTool({
+    name: "note",
+    description: "Notes a word.",
+    parameters: z.object({ word: z.string().describe("the word") }),
+    effect,
+    idempotent: true,
+    execute: ({ word }) => `noted ${word}`,
+  });
+  const model = scriptedModel([
+    ({ runId }) => ({
+      text: `one of ${runId}`,
+      toolCalls: [{ name: "note", arguments: { word: runId } }],
+      ...(fails(runId) ? { fail: broken } : {}),
+    }),
+    ...Array.from(
+      { length: answers },
+      (_, turn) =>
+        ({ runId }: { runId: string }) =>
+          `${turn === 0 ? "two" : turn + 2} of ${runId}`,
+    ),
+  ]);
+  return defineAgent({ name: "talker", instructions: "Talk.", model, tools: [note] });
 }

@@ -2,16 +2,13 @@
 // runs of a session at the transcript, changes their order, loses or doubles an input, or leaves a run stuck.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { z } from "zod";
 import { isEnded, type Run } from "../../src/core/run.ts";
 import { ownParts, sessionTranscript } from "../../src/core/session.ts";
-import { defineAgent } from "../../src/define-agent.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { sweep } from "../../src/engine/sweep.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
-import { type CrashPoint, createFaults, scriptedModel } from "../../src/testing/index.ts";
-import { defineTool } from "../../src/tools/define-tool.ts";
-import { expectWhole, watchSession } from "./session-support.ts";
+import { type CrashPoint, createFaults } from "../../src/testing/index.ts";
+import { expectWhole, makeTalker, watchSession } from "./session-support.ts";
 import { type Bench, makeBench } from "./support.ts";
 
 const session = "chat";
@@ -41,37 +38,6 @@ const actionArb = fc.record({
 });
 type Action = typeof actionArb extends fc.Arbitrary<infer T> ? T : never;
 
-/** A tool call, then answers. Every third run fails until somebody retries it. */
-function makeAgent(retried: ReadonlySet<string>): ReturnType<typeof defineAgent> {
-  const broken = { class: "permanent" as const, code: "bad_key", message: "no such key" };
-  return defineAgent({
-    name: "talker",
-    instructions: "Talk.",
-    model: scriptedModel([
-      ({ runId }) => ({
-        text: `one of ${runId}`,
-        toolCalls: [{ name: "note", arguments: { word: runId } }],
-        ...(runId.endsWith("3") && !retried.has(runId) ? { fail: broken } : {}),
-      }),
-      ...Array.from(
-        { length: 30 },
-        (_, turn) =>
-          ({ runId }: { runId: string }) =>
-            `${turn + 2} of ${runId}`,
-      ),
-    ]),
-    tools: [
-      defineTool({
-        name: "note",
-        description: "Notes a word.",
-        parameters: z.object({ word: z.string().describe("the word") }),
-        effect: "read",
-        execute: ({ word }) => `noted ${word}`,
-      }),
-    ],
-  });
-}
-
 type Stage = Omit<Bench, "process"> & {
   retried: Set<string>;
   given: string[];
@@ -85,7 +51,9 @@ function makeStage(): Stage {
   const problems: string[] = [];
   const watched = watchSession(bench.store, session, (what) => problems.push(what));
   const retried = new Set<string>();
-  const agent = makeAgent(retried);
+  // Every third run fails until somebody retries it.
+  const fails = (runId: string): boolean => runId.endsWith("3") && !retried.has(runId);
+  const agent = makeTalker({ fails, answers: 30, effect: "read" });
   return {
     ...bench,
     retried,
