@@ -543,6 +543,26 @@ function owingRuns(store: Store): void {
 }
 
 function others(store: Store): void {
+  test("gives back all that holds, shapes or checks a run's next step", async () => {
+    const hold = { reason: "rate_limit" as const, detail: "its turn", count: 2, gate: "tool:t" };
+    const asked = openCall(1, { state: "ready", hold } as Partial<OpenCall>);
+    const run = await committed(
+      store(),
+      change(await created(store()), {
+        model: { task: "summary", upTo: 3, attempt: 2, owedAt: 2, hold },
+        calls: [asked],
+        summary: { id: 4, text: "so far", upTo: 2 },
+        windowBudget: 900,
+        unchecked: true,
+        structured: true,
+        reasks: 1,
+        verifications: 2,
+        repeatsFrom: 1,
+      }),
+    );
+    expect(await store().load("run-a")).toEqual(run);
+  });
+
   test("keeps agent definitions under their hash", async () => {
     const definition = {
       name: "assistant",

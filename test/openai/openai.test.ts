@@ -16,6 +16,8 @@ describe("openai(...)", () => {
     });
     expect(openai({ model: "m", retry: { attempts: 1 } }).retry).toEqual({ attempts: 1, delayMs: 1_000 });
     expect(openai({ model: "m", provider: "mine" }).provider).toBe("mine");
+    const rate = { max: 500, perMs: 60_000 };
+    expect(openai({ model: "m", rate, concurrency: 50 }).limits).toEqual({ rate, concurrency: 50 });
   });
 
   test("an agent can be defined before there is a key; the call says that it is missing", async () => {
