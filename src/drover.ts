@@ -5,6 +5,7 @@ import { type OperatorLimits, operatorLimitsSchema } from "./core/fleet-limits.t
 import type { InputMessage } from "./core/message.ts";
 import { type Policy, parsePolicy } from "./core/policy.ts";
 import type { Redactor } from "./core/redact.ts";
+import type { RunStatus } from "./core/run.ts";
 import type { Agent } from "./define-agent.ts";
 import type { StartOptions } from "./engine/client.ts";
 import type { Engine } from "./engine/engine.ts";
@@ -63,6 +64,10 @@ export type Drover = {
   /** @throws DroverError "invalid" for an id that no session can have. */
   session(id: string): SessionHandle;
   list(filter?: RunFilter): Promise<RunList>;
+  /** How many runs there are of each status. */
+  count(filter?: Pick<RunFilter, "tenant" | "agent">): Promise<Record<RunStatus, number>>;
+  /** Removes a run that has ended, with all that is kept of it. @throws DroverError "not_found" "not_allowed" */
+  delete(runId: string): Promise<void>;
   /** Stops its workers and closes its connections. */
   close(): Promise<void>;
 };
@@ -119,7 +124,7 @@ export function createDrover(options: DroverOptions): Drover {
 export function createRunApi(
   engine: () => Engine,
   redactor: Redactor,
-): Pick<Drover, "start" | "get" | "session" | "list"> {
+): Pick<Drover, "start" | "get" | "session" | "list" | "count" | "delete"> {
   async function start<Output>(
     agent: Agent<Output> | string,
     input: string | InputMessage[],
@@ -139,6 +144,8 @@ export function createRunApi(
       const { runs, cursor } = await engine().client.list(filter);
       return { runs: runs.map((run) => toView(run, undefined, redactor)), ...(cursor ? { cursor } : {}) };
     },
+    count: (filter) => engine().client.count(filter),
+    delete: (runId) => engine().client.delete(runId),
   };
 }
 

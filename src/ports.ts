@@ -35,6 +35,15 @@ export type RunFilter = {
   status?: RunStatus | undefined;
   agent?: string | undefined;
   session?: string | undefined;
+  /** One tenant's runs; undefined: everybody's. */
+  tenant?: string | undefined;
+  /** Text metadata fields that must have these values. */
+  metadata?: Record<string, string> | undefined;
+  /** Created at or after, and before these times, epoch ms. */
+  createdAfter?: number | undefined;
+  createdBefore?: number | undefined;
+  /** Part of the run's id. */
+  search?: string | undefined;
   /** At most 1,000; default 50. */
   limit?: number | undefined;
   /** From the previous page. */
@@ -103,6 +112,13 @@ export interface RunStore {
   /** Live deltas from position `from` (0 is the first kept), in order, with the position to go on from. */
   readLive(runId: string, from: string): Promise<{ deltas: LiveDelta[]; next: string }>;
   list(filter: RunFilter): Promise<RunPage>;
+  /** How many runs there are of each status, by whole index; `tenant` and `agent` narrow it. */
+  count(filter?: Pick<RunFilter, "tenant" | "agent">): Promise<Record<RunStatus, number>>;
+  /**
+   * Removes a run that has ended, with all that is kept of it; a session's transcript stays. False if it was changed
+   * since it was read: look again.
+   */
+  remove(run: Run): Promise<boolean>;
   /** Ids of runs that owe something since before `before` (epoch ms), oldest first, `limit` of them from `offset`. */
   owing(before: number, limit: number, offset?: number): Promise<string[]>;
   /** True if nobody else holds the lease; it is then held for `ms`. For work that one process of a fleet should do. */
@@ -174,6 +190,22 @@ export type {
 } from "./ports-agent.ts";
 export type { Called, EnterRequest, EnterResult, FleetGates, Gate, GateState } from "./ports-gates.ts";
 export type { ModelClient, ModelFailure, ModelOutcome, ModelRequest, ModelSpec } from "./ports-model.ts";
+export type {
+  FleetReader,
+  FleetView,
+  GateView,
+  KeyStore,
+  KnownAgent,
+  KnownGate,
+  Presence,
+  QueueState,
+  ResponseRecord,
+  ResponseStore,
+  Scope,
+  StoredKey,
+  WebSession,
+  WorkerPresence,
+} from "./ports-operators.ts";
 export type { StepSpan, Telemetry } from "./ports-telemetry.ts";
 export type { TokenCounter } from "./ports-tokens.ts";
 export type { Logger, ToolCaller, ToolGate, ToolOutcome, ToolRequest } from "./ports-tools.ts";

@@ -20,6 +20,7 @@ const startFields = z.strictObject({
   limits: limitsSchema.optional(),
   dryRun: z.boolean().optional(),
   by: z.string().min(1).max(1_000).optional(),
+  tenant: runIdSchema.optional(),
   traceparent: z
     .string()
     .regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, "must be a W3C traceparent")
@@ -39,6 +40,8 @@ export type StartPayload = {
   limits?: Limits | undefined;
   dryRun?: boolean | undefined;
   by?: string | undefined;
+  /** Whose run it is: keys of a tenant see its own runs only. */
+  tenant?: string | undefined;
   traceparent?: string | undefined;
 };
 
@@ -59,6 +62,7 @@ export type NewRun = {
   limits?: Limits | undefined;
   metadata?: Record<string, unknown> | undefined;
   session?: string | undefined;
+  tenant?: string | undefined;
   priority?: number | undefined;
   delayMs?: number | undefined;
   dryRun?: boolean | undefined;
@@ -128,6 +132,7 @@ function makeCommon(input: NewRun, limits: Limits): Run {
     session: input.session,
     priority: input.priority,
     ...(input.dryRun ? { dryRun: true } : {}),
+    ...(input.tenant === undefined ? {} : { tenant: input.tenant }),
     trace: input.trace,
   };
 }

@@ -238,6 +238,8 @@ export type Run = {
   metadata: Record<string, unknown>;
   session?: string | undefined;
   priority?: number | undefined;
+  /** Whose run it is; undefined: nobody's in particular. */
+  tenant?: string | undefined;
   trace: RunTrace;
   /** Fields of a newer version that this code does not know; written back as they came. */
   unknown?: Extra | undefined;

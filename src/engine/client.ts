@@ -7,7 +7,7 @@ import { type InputMessage, toInputMessages } from "../core/message.ts";
 import { makeRejectedRun, makeRun, type StartPayload, startPayloadSchema, startPlaceSchema } from "../core/new-run.ts";
 import { owed } from "../core/owed.ts";
 import { type Redaction, redactMessage } from "../core/redact-event.ts";
-import { type Run } from "../core/run.ts";
+import { isEnded, type Run, type RunStatus } from "../core/run.ts";
 import type { Clock, Ids, Logger, RunFilter, RunPage, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
 import type { Advance } from "./advance.ts";
 import { checkCommand } from "./command.ts";
@@ -48,6 +48,8 @@ export type StartOptions = {
   delayMs?: number | undefined;
   /** Reads are executed, all else is only described to the model; `result()` tells what would have been done. */
   dryRun?: boolean | undefined;
+  /** Whose run it is: keys of a tenant see its own runs only. */
+  tenant?: string | undefined;
   /** Who starts it, for the audit; default "unknown". */
   by?: string | undefined;
   /** W3C trace context of the request that causes the run; default: the active span. */
@@ -65,6 +67,10 @@ export type Client = {
   /** @throws DroverError "not_found" */
   load(runId: string): Promise<Run>;
   list(filter: RunFilter): Promise<RunPage>;
+  /** How many runs there are of each status. */
+  count(filter?: Pick<RunFilter, "tenant" | "agent">): Promise<Record<RunStatus, number>>;
+  /** Removes a run that has ended. @throws DroverError "not_found", "not_allowed" while it goes on or still owes something */
+  delete(runId: string): Promise<void>;
   /**
    * Applies an event from outside the run's steps and announces it. False if it did not apply.
    * @throws DroverError "invalid" "too_large" "not_found"
@@ -123,6 +129,8 @@ export function createClient(deps: ClientDeps): Client {
     },
 
     list: (filter) => store.list(filter),
+    count: (filter) => store.count(filter),
+    delete: (runId) => deleteRun(store, runId),
 
     command,
   };
@@ -177,6 +185,23 @@ async function create(
   });
 }
 
+async function deleteRun(store: RunStore, runId: string): Promise<void> {
+  for (;;) {
+    const run = await store.load(runId);
+    if (!run) throw unknownRun(runId);
+    if (!isEnded(run)) {
+      throw new DroverError("not_allowed", `Run "${runId}" is ${run.status}; cancel it before it is deleted.`);
+    }
+    if (owed(run).length > 0) {
+      throw new DroverError(
+        "not_allowed",
+        `Run "${runId}" has ended but still has others to tell; delete it in a moment.`,
+      );
+    }
+    if (await store.remove(run)) return;
+  }
+}
+
 /** Queues what a run owes. Its place in its session's line it finds at once, without a step. */
 async function begin(deps: ClientDeps, run: Run): Promise<Run> {
   if (run.place?.state === "joined") return (await lookAtLine(deps, run, { sweepable: true })).run ?? run;
@@ -206,7 +231,8 @@ function parsePayload(value: unknown, limitBytes: number): StartPayload {
   return parsed.data;
 }
 
-/** What makes two starts the same: agent, input, session and whether it is a dry run, whatever the order of keys. */
-function hashInput({ agent, input, session, dryRun }: StartPayload): string {
-  return hashText(canonical({ agent, input, session, ...(dryRun ? { dryRun } : {}) }));
+/** What makes two starts the same: agent, input, session, tenant and whether it is a dry run, whatever the order of keys. */
+function hashInput({ agent, input, session, tenant, dryRun }: StartPayload): string {
+  const rest = { ...(tenant === undefined ? {} : { tenant }), ...(dryRun ? { dryRun } : {}) };
+  return hashText(canonical({ agent, input, session, ...rest }));
 }

@@ -34,6 +34,8 @@ export type RunView = {
   stopReason?: StopReason | undefined;
   error?: RunError | undefined;
   session?: string | undefined;
+  tenant?: string | undefined;
+  metadata: Record<string, unknown>;
   /** While the run waits for its turn in its session: how many of its runs go first. */
   ahead?: number | undefined;
   /** Why a waiting run waits, in words. */
@@ -53,7 +55,21 @@ export type RunView = {
  * A run as people see it, secrets redacted. `last`: its transcript's last message, for the arguments of its open calls.
  */
 export function toView(run: Run, last: Message | undefined, redactor: Redactor): RunView {
-  const { runId, agent, session, status, stopReason, error, turns, usage, createdAt, updatedAt, endedAt } = run;
+  const {
+    runId,
+    agent,
+    session,
+    tenant,
+    metadata,
+    status,
+    stopReason,
+    error,
+    turns,
+    usage,
+    createdAt,
+    updatedAt,
+    endedAt,
+  } = run;
   const calls = last?.role === "assistant" ? (last.toolCalls ?? []) : [];
   const openCalls = run.calls.flatMap((call): OpenCallView[] => {
     if (call.state === "settled") return [];
@@ -72,6 +88,8 @@ export function toView(run: Run, last: Message | undefined, redactor: Redactor):
     stopReason,
     error: redactor.value(error),
     session,
+    tenant,
+    metadata: redactor.value(metadata),
     waitingFor: redactor.value(waitingFor),
     ...(run.dryRun ? { dryRun: true } : {}),
     turns,

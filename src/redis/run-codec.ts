@@ -86,6 +86,7 @@ const headSchema = z.object({
   metadata: z.record(z.string(), z.unknown()),
   session: z.string().optional(),
   priority: z.number().optional(),
+  tenant: z.string().optional(),
   dryRun: z.boolean().optional(),
   trace: z.looseObject({
     traceId: z.string(),
@@ -140,6 +141,7 @@ const fixedFields = [
   "metadata",
   "session",
   "priority",
+  "tenant",
   "dryRun",
   "trace",
   "createdAt",
@@ -161,13 +163,26 @@ export function encodeHead(previous: Run | null, run: Run): HeadChange {
     if (before.get(call.callId) !== call) set.push([callPrefix + call.callId, JSON.stringify(call)]);
     before.delete(call.callId);
   }
-  const { agent, inputHash, metadata, session, priority, dryRun, trace, createdAt, limits, summary, ...moving } = rest;
+  const {
+    agent,
+    inputHash,
+    metadata,
+    session,
+    priority,
+    tenant,
+    dryRun,
+    trace,
+    createdAt,
+    limits,
+    summary,
+    ...moving
+  } = rest;
   const changed = (field: keyof Run): boolean => previous?.[field] !== run[field];
   if (changed("schemaVersion")) set.push(["v", String(v)]);
   if (changed("minReader")) set.push(["min", String(min)]);
   if (changed("status")) set.push(["status", status]);
   if (fixedFields.some(changed)) {
-    const fixed = { agent, inputHash, metadata, session, priority, dryRun, trace, createdAt, limits };
+    const fixed = { agent, inputHash, metadata, session, priority, tenant, dryRun, trace, createdAt, limits };
     set.push(["fixed", JSON.stringify(fixed)]);
   }
   if (summary && changed("summary")) set.push(["summary", JSON.stringify(summary)]);

@@ -27,6 +27,7 @@ export const layers: readonly Layer[] = [
       "ports-agent.ts",
       "ports-gates.ts",
       "ports-model.ts",
+      "ports-operators.ts",
       "ports-telemetry.ts",
       "ports-tokens.ts",
       "ports-tools.ts",
@@ -48,7 +49,7 @@ export const layers: readonly Layer[] = [
     name: "bullmq",
     places: ["bullmq/"],
     layers: ["core", "ports"],
-    packages: ["bullmq", "ioredis", "zod"],
+    packages: ["@bull-board/*", "bullmq", "hono", "ioredis", "zod"],
     node: "any",
   },
   {
@@ -84,6 +85,22 @@ export const layers: readonly Layer[] = [
     node: "any",
   },
   {
+    name: "http",
+    places: ["http/"],
+    layers: ["core", "ports", "engine"],
+    types: ["drover"],
+    packages: ["@hono/zod-openapi", "hono", "zod"],
+    node: ["crypto", "fs"],
+  },
+  {
+    // The root that puts HTTP over Redis.
+    name: "server",
+    places: ["server.ts", "server/"],
+    layers: ["core", "ports", "engine", "config", "redaction", "drover", "http", ...adapters],
+    packages: ["@hono/node-server", "zod"],
+    node: "any",
+  },
+  {
     name: "testing",
     places: ["testing/"],
     layers: ["core", "ports", "engine", "tools", "telemetry", "redaction", "drover"],
@@ -103,9 +120,9 @@ export const layers: readonly Layer[] = [
     name: "cli",
     places: ["cli/"],
     // The second root: the doctor looks at the adapters themselves, and the built-in agents are made of their parts.
-    layers: ["core", "drover", "index", "config", "redaction", "embedded", "testing", ...adapters],
+    layers: ["core", "drover", "index", "config", "redaction", "embedded", "testing", "server", ...adapters],
     types: ["engine", "ports"],
-    packages: ["commander", "cli-table3", "zod"],
+    packages: ["@bomb.sh/tab", "commander", "cli-table3", "zod"],
     node: "any",
   },
 ];

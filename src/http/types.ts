@@ -1,0 +1,61 @@
+import type { Context, Hono } from "hono";
+import type { RunFeedEvent } from "../core/feed.ts";
+import type { Redactor } from "../core/redact.ts";
+import type { Drover } from "../drover.ts";
+import type { FollowOptions } from "../engine/follow.ts";
+import type { FleetReader, KeyStore, Logger, Presence, ResponseStore, RunStore, Scope } from "../ports.ts";
+
+/** What is done with runs; the same for applications, HTTP and pages. */
+export type RunApi = Pick<Drover, "start" | "get" | "session" | "list" | "count" | "delete">;
+
+/** Who asks. Without keys (loopback only) everybody may do everything, and `name` is "local". */
+export type Caller = {
+  name: string;
+  keyId?: string | undefined;
+  scopes: ReadonlySet<Scope>;
+  /** Undefined: all tenants. */
+  tenant?: string | undefined;
+  /** Signed in to the pages: the token that each of their forms must bring. */
+  csrf?: string | undefined;
+};
+
+export type HttpEnv = { Variables: { caller: Caller; requestId: string; runs: RunApi; nonce: string } };
+export type HttpContext = Context<HttpEnv>;
+export type HttpApp = Hono<HttpEnv>;
+
+export type HttpSettings = {
+  /** Largest body that is read, in bytes. */
+  bodyLimitBytes: number;
+  /** For everything but streams, in ms. */
+  requestTimeoutMs: number;
+  /** Comment lines on a quiet stream, in ms. */
+  heartbeatMs: number;
+  /** Where a trace is looked at, with `{traceId}` in it. */
+  traceUrl?: string | undefined;
+  /** Cookies go over HTTPS only. */
+  secureCookies: boolean;
+};
+
+/** All that HTTP is made over. */
+export type HttpDeps = {
+  runs: RunApi;
+  /** What is stored, for what no command covers. Content of it must be redacted before it is shown. */
+  store: Pick<RunStore, "load" | "readMessages" | "readFeed" | "getDefinition" | "readSession">;
+  /** A run's feed; all watchers of a run share one reader. */
+  watch: { events(runId: string, options?: FollowOptions): AsyncGenerator<RunFeedEvent> };
+  fleet: FleetReader;
+  presence: Presence;
+  keys: KeyStore;
+  responses: ResponseStore;
+  redactor: Redactor;
+  logger: Logger;
+  /** Epoch ms by Redis's clock. */
+  now: () => number;
+  /** Resolves while Redis answers. */
+  ready: () => Promise<void>;
+  /** In Prometheus's text format; undefined: metrics are off. */
+  metrics?: (() => Promise<string>) | undefined;
+  /** The raw queues' pages, mounted below `/queues`. */
+  board?: ((request: Request) => Promise<Response>) | undefined;
+  settings: HttpSettings;
+};
