@@ -100,12 +100,14 @@ export type StoredKey = {
   tenant?: string | undefined;
   /** SHA-256 of the secret, hex. The secret is random, so that a slow hash adds nothing. */
   secretHash: string;
+  /** The secret before the last rotation, good until then. */
+  previous?: { secretHash: string; validUntil: number } | undefined;
   createdAt: number;
   expiresAt?: number | undefined;
 };
 
-/** Somebody signed in to the pages. */
-export type WebSession = { keyId: string; csrf: string; createdAt: number };
+/** Somebody signed in to the pages. It ends with its key, and with the secret it was opened with (`secretHash`). */
+export type WebSession = { keyId: string; secretHash: string; csrf: string; createdAt: number };
 
 export interface KeyStore {
   put(key: StoredKey): Promise<void>;

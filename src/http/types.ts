@@ -3,7 +3,7 @@ import type { RunFeedEvent } from "../core/feed.ts";
 import type { Redactor } from "../core/redact.ts";
 import type { Drover } from "../drover.ts";
 import type { FollowOptions } from "../engine/follow.ts";
-import type { FleetReader, KeyStore, Logger, Presence, ResponseStore, RunStore, Scope } from "../ports.ts";
+import type { FleetReader, KeyStore, Logger, Presence, ResponseStore, RunStore, Scope, StoredKey } from "../ports.ts";
 
 /** What is done with runs; the same for applications, HTTP and pages. */
 export type RunApi = Pick<Drover, "start" | "get" | "session" | "list" | "count" | "delete">;
@@ -19,7 +19,10 @@ export type Caller = {
   csrf?: string | undefined;
 };
 
-export type HttpEnv = { Variables: { caller: Caller; requestId: string; runs: RunApi; nonce: string } };
+/** What the connection says of a request. Without an address, all failures to sign in count together. */
+export type Peer = { address?: string | undefined };
+
+export type HttpEnv = { Bindings: Peer; Variables: { caller: Caller; requestId: string; runs: RunApi; nonce: string } };
 export type HttpContext = Context<HttpEnv>;
 export type HttpApp = Hono<HttpEnv>;
 
@@ -34,6 +37,13 @@ export type HttpSettings = {
   traceUrl?: string | undefined;
   /** Cookies go over HTTPS only. */
   secureCookies: boolean;
+  /** Keys of the settings, beside those that are kept in Redis. Default: none. */
+  staticKeys?: readonly StoredKey[] | undefined;
+  /**
+   * While there are no keys: serve everybody who connects, with all scopes. Only for a server bound to loopback. Default:
+   * false, and without keys nobody is served.
+   */
+  keyless?: boolean | undefined;
 };
 
 /** All that HTTP is made over. */
