@@ -1,0 +1,35 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { HttpContext } from "../types.ts";
+
+type Asset = { path: string; type: string; body: Uint8Array<ArrayBuffer> };
+
+function load(name: string, type: string): Asset {
+  const body = new Uint8Array(readFileSync(new URL(`./assets/${name}`, import.meta.url)));
+  const hash = createHash("sha256").update(body).digest("hex").slice(0, 12);
+  const [stem, extension] = name.split(".");
+  return { path: `/assets/${stem}-${hash}.${extension}`, type, body };
+}
+
+const all = {
+  style: load("drover.css", "text/css; charset=utf-8"),
+  script: load("drover.js", "text/javascript; charset=utf-8"),
+  icon: load("drover.svg", "image/svg+xml"),
+};
+
+/** Where each file is served; the path changes with the content. None of them needs a sign-in. */
+export const assets: Record<keyof typeof all, string> = {
+  style: all.style.path,
+  script: all.script.path,
+  icon: all.icon.path,
+};
+
+/** A file of the pages; undefined if there is none at that path. */
+export function serveAsset(context: HttpContext): Response | undefined {
+  const asset = Object.values(all).find(({ path }) => path === context.req.path);
+  if (!asset) return undefined;
+  return context.body(asset.body, 200, {
+    "content-type": asset.type,
+    "cache-control": "public, max-age=31536000, immutable",
+  });
+}

@@ -1,0 +1,42 @@
+import { html as escaped } from "hono/html";
+
+/** Markup whose values are escaped. */
+export type Html = ReturnType<typeof escaped>;
+
+/**
+ * Markup as a tagged template. Every text that is put in is escaped, and what could disguise it (control characters,
+ * escape sequences of terminals, marks that turn the direction of writing) is shown by its code point.
+ */
+export function html(strings: TemplateStringsArray, ...values: unknown[]): Html {
+  return escaped(strings, ...values.map(toSafe));
+}
+
+function toSafe(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toSafe);
+  return typeof value === "string" ? visible(value) : value;
+}
+
+// Line feeds and tabs stay; so do the joiners that emoji and some scripts are written with.
+const hidden = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+/** Text with everything that a reader could not see in it written as `⟨U+202E⟩`; the end of a line from Windows is one. */
+export function visible(text: string): string {
+  return text
+    .replaceAll("\r\n", "\n")
+    .replace(hidden, (char) => `⟨U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+}
+
+/** The path of a page: parts that came from outside are encoded. */
+export function path(strings: TemplateStringsArray, ...parts: (string | number)[]): string {
+  return strings.reduce((made, text, index) => {
+    const part = parts[index];
+    return made + text + (part === undefined ? "" : encodeURIComponent(part));
+  }, "");
+}
+
+/** A query string with its question mark; what is undefined or empty is left out. */
+export function query(fields: Record<string, string | number | undefined>): string {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== "");
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return text === "" ? "" : `?${text}`;
+}
