@@ -149,9 +149,14 @@ export function createRunApi(
   };
 }
 
-function prepare(
-  options: DroverOptions,
-  byName: ReadonlyMap<string, Agent>,
+/**
+ * What a backend is opened with.
+ *
+ * @throws DroverError "invalid" as `createDrover`.
+ */
+export function prepare(
+  options: Omit<DroverOptions, "agents">,
+  byName: ReadonlyMap<string, Agent> = new Map(),
 ): { backendOptions: BackendOptions; shutdown: () => Promise<void> } {
   const { redis, prefix = defaultPrefix, payloadLimitBytes = defaultPayloadLimitBytes } = options;
   if (redis === undefined) {

@@ -1,11 +1,12 @@
 import { defaultPayloadLimitBytes } from "../core/defaults.ts";
 import type { OperatorLimits } from "../core/fleet-limits.ts";
 import type { Policy } from "../core/policy.ts";
+import type { Redaction } from "../core/redact-event.ts";
 import type { Agent } from "../define-agent.ts";
 import { createRunApi, type Drover, governAgents, readLimits, type WorkerHandle } from "../drover.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { createIds } from "../ids.ts";
-import type { Logger, Telemetry } from "../ports.ts";
+import type { Logger, RunStore, Signals, Telemetry } from "../ports.ts";
 import { type RedactionOptions, toRedaction } from "../redaction/redaction.ts";
 import { createSilentLogger, redactLogs } from "../telemetry/logger.ts";
 import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
@@ -31,6 +32,21 @@ export type MemoryDroverOptions = {
 
 /** Drover without Redis: the same API, engine and rules, for tests. `work()` takes steps until it is stopped. */
 export function createMemoryDrover(options: MemoryDroverOptions): Drover {
+  return openMemoryBackend(options).drover;
+}
+
+/** A Drover in memory, and what it is made over. */
+export type MemoryBackend = {
+  drover: Drover;
+  engine: Engine;
+  store: RunStore;
+  signals: Signals;
+  clock: ManualClock;
+  redaction: Redaction;
+};
+
+/** As `createMemoryDrover`, with the parts that HTTP needs too. */
+export function openMemoryBackend(options: MemoryDroverOptions): MemoryBackend {
   const clock = options.clock ?? manualClock();
   const agents = governAgents(options.agents, options.policy);
   const redaction = toRedaction(options.redaction, []);
@@ -49,8 +65,9 @@ export function createMemoryDrover(options: MemoryDroverOptions): Drover {
     },
   };
   const signals = createMemorySignals();
+  const store = createMemoryRunStore({ clock, signals });
   const engine = createEngine({
-    store: createMemoryRunStore({ clock, signals }),
+    store,
     queue: ringing,
     gates: createMemoryGates({ clock }),
     limits: readLimits(options.limits),
@@ -65,7 +82,7 @@ export function createMemoryDrover(options: MemoryDroverOptions): Drover {
   });
   const workers: WorkerHandle[] = [];
 
-  return {
+  const drover: Drover = {
     async work() {
       const handle = startMemoryWorker({ engine, queue, clock, wakers, auto: !options.clock });
       workers.push(handle);
@@ -77,6 +94,7 @@ export function createMemoryDrover(options: MemoryDroverOptions): Drover {
       engine.close();
     },
   };
+  return { drover, engine, store, signals, clock, redaction };
 }
 
 type WorkerParts = Omit<Waiting, "running" | "signal"> & { engine: Engine };
