@@ -26,7 +26,7 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
   const { previous, run, append, results, entries, fresh } = input;
   const own = keys.run(run.runId);
   const head = encodeHead(fresh ? null : previous, run);
-  const indexes = [...indexChanges(keys, previous, run), ...lineChanges(keys, previous, run)];
+  const indexes = [...indexChanges(keys, input), ...lineChanges(keys, previous, run)];
   // A new run has its messages to itself: one that shares a transcript is made without any.
   const messages = fresh ? own.messages : keys.transcript(transcriptOf(run));
   const indexKeys = [...new Set(indexes.map(([key]) => key))];
@@ -61,8 +61,27 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
       ),
       ...results.flatMap((result) => [result.callId, encodeMessage(result)]),
       ...head.remove,
+      ...(indexes.some(([, action]) => action === "more") ? ["counted", run.status] : []),
       ...head.set.flat(),
     ],
+  };
+}
+
+/** Keys and arguments of the script that removes a run, as its header describes them. */
+export function toRemoveArguments(keys: Keys, run: Run): { keys: string[]; args: (string | number)[] } {
+  const own = keys.run(run.runId);
+  const held = [own.head, own.messages, own.results, own.feed, own.live, own.outputs, keys.owing];
+  const line = toLineMember(run);
+  const indexes: IndexChange[] = [
+    ...places(keys, run).map(([key, member]): IndexChange => [key, "remove", member]),
+    ...countKeys(keys, run).map((key): IndexChange => [key, "less", run.agent]),
+    ...(line && run.session !== undefined
+      ? [[keys.session(run.session).line, "drop", line] satisfies IndexChange]
+      : []),
+  ];
+  return {
+    keys: [...held, ...indexes.map(([key]) => key)],
+    args: [run.revision, run.token, run.runId, ...indexes.flatMap(([, ...change]) => change)],
   };
 }
 
@@ -88,7 +107,7 @@ function liveExpiry(previous: Run | null, run: Run): string {
   return was && !isEnded(run) ? "persist" : "";
 }
 
-type IndexChange = [key: string, action: "add" | "remove" | "push" | "drop", member: string];
+type IndexChange = [key: string, action: "add" | "remove" | "push" | "drop" | "more" | "less", member: string];
 
 /** How the run moves in its session's line. */
 function lineChanges(keys: Keys, previous: Run | null, run: Run): IndexChange[] {
@@ -107,10 +126,10 @@ function toLineMember(run: Run): string | undefined {
   return entry && `${entry.round}:${entry.runId}`;
 }
 
-/** Which listing sets change. None does as long as the status stays. */
-function indexChanges(keys: Keys, previous: Run | null, run: Run): IndexChange[] {
+/** Which listing sets and counts change. None does as long as the status stays. */
+function indexChanges(keys: Keys, { previous, run, fresh }: CommitInput): IndexChange[] {
   const kept = (["status", "agent", "createdAt"] as const).every((field) => previous?.[field] === run[field]);
-  if (kept) return [];
+  if (kept && !fresh) return [];
   const before = previous ? places(keys, previous) : [];
   const after = places(keys, run);
   const has = (all: [string, string][], [key, member]: [string, string]): boolean =>
@@ -118,7 +137,14 @@ function indexChanges(keys: Keys, previous: Run | null, run: Run): IndexChange[]
   return [
     ...before.filter((place) => !has(after, place)).map(([key, member]): IndexChange => [key, "remove", member]),
     ...after.filter((place) => !has(before, place)).map(([key, member]): IndexChange => [key, "add", member]),
+    ...(previous ? countKeys(keys, previous).map((key): IndexChange => [key, "less", previous.agent]) : []),
+    ...countKeys(keys, run).map((key): IndexChange => [key, "more", `${run.status} ${run.agent}`]),
   ];
+}
+
+/** The counts that a run is part of. */
+function countKeys(keys: Keys, { tenant }: Run): string[] {
+  return [keys.counts, ...(tenant === undefined ? [] : [keys.countsOfTenant(tenant)])];
 }
 
 function places(keys: Keys, run: Run): [string, string][] {
@@ -128,5 +154,6 @@ function places(keys: Keys, run: Run): [string, string][] {
     [keys.listByStatus(run.status), member],
     [keys.listByAgent(run.agent), member],
     ...(run.session === undefined ? [] : [[keys.listBySession(run.session), member] as [string, string]]),
+    ...(run.tenant === undefined ? [] : [[keys.listByTenant(run.tenant), member] as [string, string]]),
   ];
 }

@@ -57,6 +57,10 @@ export type Keys = {
   listByStatus(status: string): string;
   listByAgent(agent: string): string;
   listBySession(session: string): string;
+  listByTenant(tenant: string): string;
+  /** Hashes of how many runs there are, by `<status> <agent>`: of everybody's runs, and of one tenant's. */
+  counts: string;
+  countsOfTenant(tenant: string): string;
   definition(hash: string): string;
   gate(key: string): GateKeys;
   /** Held by the process that does what the name says; expires by itself. */
@@ -98,6 +102,9 @@ export function createKeys(prefix: string = defaultPrefix): Keys {
     listByStatus: (status) => `${ours}:list:status:${status}`,
     listByAgent: (agent) => `${ours}:list:agent:${agent}`,
     listBySession: (session) => `${ours}:list:session:${session}`,
+    listByTenant: (tenant) => `${ours}:list:tenant:${tenant}`,
+    counts: `${ours}:counts`,
+    countsOfTenant: (tenant) => `${ours}:counts:tenant:${tenant}`,
     definition: (hash) => `${ours}:definition:${hash}`,
     gate(key) {
       const base = `${ours}:gate:${key}`;

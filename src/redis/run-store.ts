@@ -1,8 +1,9 @@
 import type { Run } from "../core/run.ts";
 import { transcriptOf } from "../core/session.ts";
 import type { CommitResult, Logger, RunStore } from "../ports.ts";
-import { type CommitInput, toCommitArguments } from "./commit-plan.ts";
+import { type CommitInput, toCommitArguments, toRemoveArguments } from "./commit-plan.ts";
 import { createDampedWarning, type RedisConnection } from "./connection.ts";
+import { countRuns } from "./count-runs.ts";
 import type { Keys } from "./keys.ts";
 import { listRuns } from "./list-runs.ts";
 import { createTranscriptLoader } from "./load-transcript.ts";
@@ -10,7 +11,7 @@ import { createOutputs } from "./outputs.ts";
 import { maxPage, readHead, readHeadWithEntries, runScript, toFields } from "./read.ts";
 import { damaged, decodeHead } from "./run-codec.ts";
 import { createReaders } from "./run-readers.ts";
-import { commitScript } from "./scripts.ts";
+import { commitScript, removeScript } from "./scripts.ts";
 import { createSessionStore } from "./sessions.ts";
 
 export type RedisRunStoreOptions = {
@@ -69,6 +70,13 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     ...createOutputs(connection, keys),
     ...createSessionStore(connection, keys),
     list: (filter) => listRuns(listContext, filter),
+    count: (filter = {}) => countRuns(connection, keys, filter),
+
+    async remove(run) {
+      const plan = toRemoveArguments(keys, run);
+      const [removed] = await connection.use((client) => runScript(client, removeScript, plan));
+      return removed === 1;
+    },
 
     async tryLease(name, ms) {
       return (await connection.use((client) => client.set(keys.lease(name), "1", "PX", ms, "NX"))) === "OK";

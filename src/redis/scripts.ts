@@ -2,10 +2,29 @@
 // Scripts compare and write; what is to be written was decided by the caller.
 
 /**
+ * One change of an index. The head's field "counted" says under which status a run is in the counts: not at all if an
+ * older version made it, and not under its status if an older one moved it. So "less" takes away what "more" has put
+ * there, and nothing else. Of "more" the member is `<status> <agent>`, of "less" the agent.
+ */
+const applyIndex = `
+local function applyIndex(key, action, member, counted)
+  if action == 'add' then redis.call('ZADD', key, 0, member)
+  elseif action == 'remove' then redis.call('ZREM', key, member)
+  elseif action == 'push' then redis.call('RPUSH', key, member)
+  elseif action == 'drop' then redis.call('LREM', key, 0, member)
+  elseif action == 'more' then redis.call('HINCRBY', key, member, 1)
+  elseif counted then
+    local field = counted .. ' ' .. member
+    if redis.call('HINCRBY', key, field, -1) <= 0 then redis.call('HDEL', key, field) end
+  end
+end
+`;
+
+/**
  * The one commit: creates a run, or replaces its head if revision and token are the expected ones.
  *
- * KEYS: 1 head, 2 messages, 3 results, 4 feed, 5 live, 6 owing, 7 and up: listing sets and a session's line; with
- * "fresh", last: what was cut out of results.
+ * KEYS: 1 head, 2 messages, 3 results, 4 feed, 5 live, 6 owing, 7 and up: listing sets, counts and a session's line;
+ * with "fresh", last: what was cut out of results.
  *
  * ARGV: 1 expected revision ("" if the run must not exist), 2 expected token, 3 the commit's own token,
  * 4 transcript length before the commit ("" if it may be any), 5 "fresh" to drop what the run held before, 6 the run
@@ -13,8 +32,9 @@
  * on, 10 channel to publish on when the run ends, 11 sequence number of the last feed entry ("" for none), 12 JSON list
  * of the feed entries; 13 to 16: how many index changes,
  * appended messages, early results and removed fields follow. Then these, flat: index changes (number of the key, "add"
- * or "remove" for a set, "push" or "drop" for a list, member), appended messages ("message" and entry, or "result" and call id), early results (call id,
- * JSON), fields removed from the head (name), and to the end fields set in the head (name, value).
+ * or "remove" for a set, "push" or "drop" for a list, and member; "more" or "less" for a count, see `applyIndex`),
+ * appended messages ("message" and entry, or "result" and call id), early results (call id, JSON), fields removed from
+ * the head (name), and to the end fields set in the head (name, value).
  *
  * Returns {1}: committed. {2}: this very commit had been made before. {0, field, value, ...}: the head as it is, with
  * nothing after the 0 if there is no run. {-1, what}: the record is damaged; nothing was written.
@@ -22,8 +42,8 @@
  * Reads come first and the head is written last, so that an error leaves the run as it was. A Redis whose memory is
  * full refuses a script at its first write or not at all, and DEL is never refused: a write that is comes before it.
  */
-export const commitScript = `
-local stored = redis.call('HMGET', KEYS[1], 'rev', 'tok')
+export const commitScript: string = `${applyIndex}
+local stored = redis.call('HMGET', KEYS[1], 'rev', 'tok', 'counted')
 local rev, tok = stored[1] or '', stored[2] or ''
 if tok == ARGV[3] then return {2} end
 if rev ~= ARGV[1] or tok ~= ARGV[2] then
@@ -61,12 +81,7 @@ if ARGV[11] ~= '' then
   if added.err then return added end
 end
 for i = indexAt, appendAt - 3, 3 do
-  local key = KEYS[tonumber(ARGV[i])]
-  local action, member = ARGV[i + 1], ARGV[i + 2]
-  if action == 'add' then redis.call('ZADD', key, 0, member)
-  elseif action == 'remove' then redis.call('ZREM', key, member)
-  elseif action == 'push' then redis.call('RPUSH', key, member)
-  else redis.call('LREM', key, 0, member) end
+  applyIndex(KEYS[tonumber(ARGV[i])], ARGV[i + 1], ARGV[i + 2], stored[3])
 end
 if ARGV[7] == '' then redis.call('ZREM', KEYS[6], ARGV[6]) else redis.call('ZADD', KEYS[6], ARGV[7], ARGV[6]) end
 for i = resultAt, removeAt - 2, 2 do redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
@@ -81,6 +96,23 @@ for i = removeAt, fieldAt - 1 do redis.call('HDEL', KEYS[1], ARGV[i]) end
 for i = fieldAt, #ARGV, 1000 do redis.call('HSET', KEYS[1], unpack(ARGV, i, math.min(i + 999, #ARGV))) end
 redis.call('PUBLISH', ARGV[9], 'commit')
 if string.sub(ARGV[8], 1, 6) == 'expire' then redis.call('PUBLISH', ARGV[10], 'end') end
+return {1}
+`;
+
+/**
+ * Removes a run with all that is its own, if it is still the one that was read. Frees memory before it takes any, and in
+ * the background: it works on a full Redis, and on a run of any size without holding others up.
+ *
+ * KEYS: 1 head, 2 messages, 3 results, 4 feed, 5 live, 6 what was cut out of results, 7 owing, 8 and up: one per index change.
+ * ARGV: 1 revision, 2 token, 3 run id, then action and member of each index change. Returns {1} if the run is gone, {0} if it is another one.
+ */
+export const removeScript: string = `${applyIndex}
+local stored = redis.call('HMGET', KEYS[1], 'rev', 'tok', 'counted')
+if not stored[1] then return {1} end
+if stored[1] ~= ARGV[1] or stored[2] ~= ARGV[2] then return {0} end
+redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6])
+redis.call('ZREM', KEYS[7], ARGV[3])
+for i = 8, #KEYS do applyIndex(KEYS[i], ARGV[2 * i - 12], ARGV[2 * i - 11], stored[3]) end
 return {1}
 `;
 

@@ -4,7 +4,7 @@ import { DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import type { ToolMessage } from "../core/message.ts";
 import { owed } from "../core/owed.ts";
-import { isEnded, minReader, type Run, schemaVersion } from "../core/run.ts";
+import { isEnded, minReader, type Run, type RunStatus, runStatuses, schemaVersion } from "../core/run.ts";
 import type { Clock, CommitResult, LiveDelta, RunFilter, RunPage, RunStore } from "../ports.ts";
 import { copy, createMemorySessions, type MemorySessions } from "./memory-sessions.ts";
 import type { MemorySignals } from "./memory-signals.ts";
@@ -79,6 +79,15 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
       return ids.slice(offset, offset + Math.max(0, Math.min(limit, maxPage)));
     },
     list: async (filter) => list(runs(), filter),
+    count: async (filter = {}) => count(runs(), filter),
+    async remove(run) {
+      const stored = records.get(run.runId)?.run;
+      if (stored && (stored.revision !== run.revision || stored.token !== run.token)) return false;
+      records.delete(run.runId);
+      sessions.forget(run);
+      await shared.dropOutputs(run.runId, "");
+      return true;
+    },
   };
 }
 
@@ -183,6 +192,14 @@ function owingSince(run: Run): number | undefined {
   const steps = owed(run);
   if (steps.length === 0) return undefined;
   return Math.max(run.updatedAt, Math.min(...steps.map((step) => step.notBefore ?? 0)));
+}
+
+function count(all: Run[], { tenant, agent }: Pick<RunFilter, "tenant" | "agent">): Record<RunStatus, number> {
+  const fitting = all
+    .filter((run) => tenant === undefined || run.tenant === tenant)
+    .filter((run) => agent === undefined || run.agent === agent);
+  const counts = runStatuses.map((status) => [status, fitting.filter((run) => run.status === status).length]);
+  return Object.fromEntries(counts) as Record<RunStatus, number>;
 }
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

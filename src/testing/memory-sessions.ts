@@ -15,6 +15,8 @@ export type MemorySessions = {
   append(change: Change, messages: Message[]): void;
   /** Moves a run in its session's line as its place changes. */
   move(previous: Run | null, run: Run): void;
+  /** Drops the run's own transcript, and its place in line; its session's transcript stays. */
+  forget(run: Run): void;
   readers: Pick<RunStore, "readMessages" | "readSession" | "claimInput" | "confirmInput">;
 };
 
@@ -42,6 +44,14 @@ export function createMemorySessions(records: ReadonlyMap<string, unknown>): Mem
       if (before?.round === after?.round) return;
       const others = lineOf(run.session).filter((entry) => entry.runId !== run.runId);
       lines.set(run.session, after ? [...others, after] : others);
+    },
+    forget({ runId, session }) {
+      transcripts.delete(runId);
+      if (session === undefined) return;
+      lines.set(
+        session,
+        lineOf(session).filter((entry) => entry.runId !== runId),
+      );
     },
     readers: {
       readMessages: async (name, from, to) =>

@@ -26,7 +26,7 @@ function exportsOf(path: string): string[] {
 function unionOf(path: string, name: string): string[] {
   const [, rest = ""] = read(path).split(new RegExp(`^export type ${name} =`, "m"));
   const [body = ""] = rest.split(/^export /m);
-  return [...body.matchAll(/^\s{2,4}\| (?:\{\s*type: )?"(?<tag>\w+)"/gm)].map(({ groups }) => groups?.tag ?? "");
+  return [...body.matchAll(/^\s{2,4}\| (?:\(?\{\s*type: )?"(?<tag>\w+)"/gm)].map(({ groups }) => groups?.tag ?? "");
 }
 
 describe("public names", () => {
@@ -252,13 +252,15 @@ describe("words that programs switch on", () => {
 });
 
 test("names in Redis", () => {
-  const { run, session, transcript, listByStatus, listByAgent, listBySession, definition, gate, lease, ...fixed } =
-    createKeys();
+  const keys = createKeys();
+  const { run, session, transcript, listByStatus, listByAgent, listBySession, listByTenant, ...others } = keys;
+  const { countsOfTenant, definition, gate, lease, ...fixed } = others;
   const made = {
     run: run("RUN"),
     session: session("SESSION"),
     transcripts: [transcript("RUN"), transcript("session:SESSION")],
     ofSession: listBySession("SESSION"),
+    ofTenant: [listByTenant("TENANT"), countsOfTenant("TENANT")],
     status: listByStatus("STATUS"),
     agent: listByAgent("AGENT"),
     hash: definition("HASH"),
@@ -269,6 +271,7 @@ test("names in Redis", () => {
     {
       "agent": "{drover}:r:list:agent:AGENT",
       "control": "{drover}:r:control",
+      "counts": "{drover}:r:counts",
       "gate": {
         "all": [
           "{drover}:r:gate:KEY",
@@ -284,6 +287,10 @@ test("names in Redis", () => {
       "lease": "{drover}:r:lease:NAME",
       "listAll": "{drover}:r:list",
       "ofSession": "{drover}:r:list:session:SESSION",
+      "ofTenant": [
+        "{drover}:r:list:tenant:TENANT",
+        "{drover}:r:counts:tenant:TENANT",
+      ],
       "owing": "{drover}:r:owing",
       "prefix": "{drover}",
       "queuePrefix": "{drover}:q",

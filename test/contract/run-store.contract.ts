@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FeedEntry } from "../../src/core/event.ts";
 import type { Message } from "../../src/core/message.ts";
 import { makeRejectedRun } from "../../src/core/new-run.ts";
-import { type OpenCall, type Run, type RunStatus } from "../../src/core/run.ts";
+import { type OpenCall, type Run, type RunStatus, runStatuses } from "../../src/core/run.ts";
 import type { RunStore } from "../../src/ports.ts";
 import {
   at,
@@ -39,6 +39,8 @@ export function runStoreContract(name: string, start: () => Promise<StoreUnderTe
     feeds(() => store);
     listing(() => store);
     owingRuns(() => store);
+    counting(() => store);
+    removing(() => store);
     leases(() => store);
     others(() => store);
   });
@@ -497,6 +499,131 @@ function listing(store: Store): void {
     ]) {
       await expect(store().list(filter)).rejects.toMatchObject({ code: "invalid" });
     }
+  });
+}
+
+const none = Object.fromEntries(runStatuses.map((status) => [status, 0])) as Record<RunStatus, number>;
+
+function counting(store: Store): void {
+  test("counts runs by status, of everybody, of an agent, of a tenant and of both", async () => {
+    expect(await store().count()).toEqual(none);
+    expect(await store().count({ tenant: "t1", agent: "a" })).toEqual(none);
+    await created(store(), { runId: "run-1", agent: "a", tenant: "t1" });
+    await created(store(), { runId: "run-2", agent: "a b", tenant: "t1", status: "running" });
+    await created(store(), { runId: "run-3", agent: "a", tenant: "t2" });
+    await created(store(), { runId: "run-4", agent: "a" });
+    expect(await store().count()).toEqual({ ...none, queued: 3, running: 1 });
+    expect(await store().count({})).toEqual({ ...none, queued: 3, running: 1 });
+    expect(await store().count({ agent: "a" })).toEqual({ ...none, queued: 3 });
+    expect(await store().count({ agent: "a b" })).toEqual({ ...none, running: 1 });
+    expect(await store().count({ tenant: "t1" })).toEqual({ ...none, queued: 1, running: 1 });
+    expect(await store().count({ tenant: "t2" })).toEqual({ ...none, queued: 1 });
+    expect(await store().count({ tenant: "t1", agent: "a" })).toEqual({ ...none, queued: 1 });
+    expect(await store().count({ tenant: "t2", agent: "a b" })).toEqual(none);
+    expect(await store().count({ tenant: "t" })).toEqual(none);
+  });
+
+  test("a run moves from count to count with its status, once however often it is sent", async () => {
+    const run = await created(store(), { tenant: "t1" });
+    const running = change(run, { status: "running" });
+    await committed(store(), running);
+    await committed(store(), running);
+    const more = await committed(store(), change(running.run, { turns: 1 }));
+    for (const filter of [{}, { tenant: "t1" }, { agent: "assistant" }]) {
+      expect(await store().count(filter)).toEqual({ ...none, running: 1 });
+    }
+    expect(await store().commit(change(run, { status: "failed" }))).toMatchObject({ committed: false });
+    await committed(store(), change(more, { status: "completed", model: undefined }));
+    for (const filter of [{}, { tenant: "t1" }, { agent: "assistant" }]) {
+      expect(await store().count(filter)).toEqual({ ...none, completed: 1 });
+    }
+  });
+
+  test("a rejected record that is replaced is not counted any more", async () => {
+    const reject = (agent: string): Promise<unknown> => {
+      const made = makeRejectedRun({ runId: "run-a", agent, reason: "r", trace, at, token: nextToken() });
+      return store().create(made, [], []);
+    };
+    await reject("unknown");
+    await reject("unknown");
+    expect(await store().count({ agent: "unknown" })).toEqual({ ...none, rejected: 1 });
+    await reject("other");
+    expect(await store().count({ agent: "unknown" })).toEqual(none);
+    await created(store(), { tenant: "t1" });
+    expect(await store().count()).toEqual({ ...none, queued: 1 });
+    expect(await store().count({ agent: "other" })).toEqual(none);
+    expect(await store().count({ tenant: "t1" })).toEqual({ ...none, queued: 1 });
+  });
+}
+
+function removing(store: Store): void {
+  /** A run that has ended, with something in every place that a run keeps things in. */
+  async function ended(fields: Partial<Run> = {}): Promise<Run> {
+    let run = await created(store(), { tenant: "t1", ...fields });
+    const results = [toolResult("call-1-2", "early")];
+    run = await committed(store(), change(run, { status: "running" }, { results, entries: [inputReceived(2)] }));
+    await store().putOutput(run.runId, "call-1-1.a", "x".repeat(100_000));
+    await store().publishLive(run.runId, [{ turn: 1, attempt: 1, execution: "e", text: "x" }]);
+    return committed(store(), change(run, { status: "failed", stopReason: "model_error", endedAt: at }));
+  }
+
+  test("removes all that is kept of a run, and nothing of others", async () => {
+    const other = await ended({ runId: "run-b" });
+    const run = await ended();
+    expect(await store().remove(run)).toBe(true);
+    expect(await store().load("run-a")).toBeNull();
+    expect(await store().loadWithMessages("run-a")).toBeNull();
+    expect(await store().readMessages("run-a", 0, 9)).toEqual([]);
+    expect(await store().readResults("run-a")).toEqual({});
+    expect(await store().readFeed("run-a", 0, 9)).toEqual([]);
+    expect((await store().readLive("run-a", "0")).deltas).toEqual([]);
+    expect(await store().readOutput("run-a", "call-1-1.a", 0, 9)).toBeUndefined();
+    expect(await store().commit(change(run))).toEqual({ committed: false, run: null });
+    for (const filter of [{}, { status: "failed" }, { agent: "assistant" }, { tenant: "t1" }] as const) {
+      expect((await store().list(filter)).runs).toEqual([other]);
+    }
+    for (const filter of [{}, { agent: "assistant" }, { tenant: "t1" }]) {
+      expect(await store().count(filter)).toEqual({ ...none, failed: 1 });
+    }
+    expect(await store().readFeed("run-b", 0, 9)).toHaveLength(2);
+    expect(await store().readOutput("run-b", "call-1-1.a", 0, 3)).toBe("xxx");
+    expect(await store().readResults("run-b")).toEqual({ "call-1-2": toolResult("call-1-2", "early") });
+  });
+
+  test("leaves a run that was changed since it was read", async () => {
+    const run = await ended();
+    const retried = await committed(store(), change(run, { status: "queued", model: { attempt: 1, owedAt: 9 } }));
+    expect(await store().remove(run)).toBe(false);
+    expect(await store().remove({ ...run, revision: retried.revision })).toBe(false);
+    expect(await store().remove({ ...run, token: retried.token })).toBe(false);
+    expect(await store().load("run-a")).toEqual(retried);
+    expect(await store().owing(at + 100, 9)).toEqual(["run-a"]);
+    expect(await store().readOutput("run-a", "call-1-1.a", 0, 3)).toBe("xxx");
+    expect(await store().remove(retried)).toBe(true);
+    expect(await store().owing(at + 100, 9)).toEqual([]);
+    expect(await store().count()).toEqual(none);
+  });
+
+  test("a removal sent again finds the run gone, and its id is free", async () => {
+    const run = await ended();
+    expect(await store().remove(run)).toBe(true);
+    expect(await store().remove(run)).toBe(true);
+    const next = await created(store(), {}, [user("another")]);
+    expect(await store().loadWithMessages("run-a")).toEqual({ run: next, messages: [user("another")] });
+    expect(await store().readFeed("run-a", 0, 9)).toHaveLength(1);
+    expect(await store().remove(run)).toBe(false);
+  });
+
+  test("keeps the transcript of a session that the run was part of", async () => {
+    const place = { state: "active" as const, round: 1, owedAt: 1 };
+    const start = newRun({ session: "s1", baseMessage: 0, messageCount: 0, place }, []);
+    await store().create(start, [], [runCreated(start)]);
+    const said = change(start, { place: undefined, status: "completed", model: undefined }, { append: [message("a")] });
+    const run = await committed(store(), said);
+    expect(await store().remove(run)).toBe(true);
+    expect(await store().readMessages("session:s1", 0, 9)).toEqual([user("a")]);
+    expect((await store().list({ session: "s1" })).runs).toEqual([]);
+    expect((await store().readSession("s1", 9)).line).toEqual([]);
   });
 }
 

@@ -1,0 +1,43 @@
+import { type RunStatus, runStatuses } from "../core/run.ts";
+import type { RunFilter } from "../ports.ts";
+import type { RedisConnection } from "./connection.ts";
+import type { Keys } from "./keys.ts";
+import { unwrap } from "./read.ts";
+
+/**
+ * How many runs there are of each status: the sizes of the listing sets, or, narrowed, what commits have counted. Runs
+ * that an older version made are in the narrowed counts from their next change of status on.
+ */
+export async function countRuns(
+  connection: RedisConnection,
+  keys: Keys,
+  { tenant, agent }: Pick<RunFilter, "tenant" | "agent">,
+): Promise<Record<RunStatus, number>> {
+  if (tenant === undefined && agent === undefined) return countAll(connection, keys);
+  const key = tenant === undefined ? keys.counts : keys.countsOfTenant(tenant);
+  if (agent !== undefined) {
+    const fields = runStatuses.map((status) => `${status} ${agent}`);
+    const counts = await connection.use((client) => client.hmget(key, ...fields));
+    return toCounts((_, index) => Number(counts[index] ?? 0));
+  }
+  const counts = Object.entries(await connection.use((client) => client.hgetall(key)));
+  return toCounts((status) =>
+    counts.reduce((sum, [field, count]) => (field.startsWith(`${status} `) ? sum + Number(count) : sum), 0),
+  );
+}
+
+async function countAll(connection: RedisConnection, keys: Keys): Promise<Record<RunStatus, number>> {
+  const sizes = await connection.use(async (client) => {
+    const transaction = client.multi();
+    for (const status of runStatuses) transaction.zcard(keys.listByStatus(status));
+    return ((await transaction.exec()) ?? []).map(unwrap) as number[];
+  });
+  return toCounts((_, index) => sizes[index] ?? 0);
+}
+
+function toCounts(count: (status: RunStatus, index: number) => number): Record<RunStatus, number> {
+  return Object.fromEntries(runStatuses.map((status, index) => [status, count(status, index)])) as Record<
+    RunStatus,
+    number
+  >;
+}
