@@ -15,6 +15,7 @@ const stages: Stage[] = [
   { name: "end to end", script: "test:e2e", counts: true },
   { name: "examples", script: "examples", counts: true },
   { name: "readme", script: "readme:check" },
+  { name: "docs", script: "docs:check" },
   { name: "build", script: "build" },
   { name: "package", script: "package-check" },
 ];
