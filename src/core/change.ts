@@ -1,4 +1,4 @@
-import type { EventMeta, FeedEntry } from "./event.ts";
+import type { EventMeta, FeedEntry, StepTimes } from "./event.ts";
 import type { Message, ToolMessage } from "./message.ts";
 import { dueAt } from "./owed.ts";
 import { type CallBase, isEnded, type OpenCall, type Run, type RunError, type StopReason } from "./run.ts";
@@ -71,6 +71,7 @@ export function settle(
   draft: Draft,
   call: OpenCall,
   result: Pick<ToolMessage, "content" | "outcome" | "described" | "full">,
+  times?: StepTimes,
 ): void {
   const { callId, toolCallId, position, tool, attempt, decision } = call;
   draft.results.push({ role: "tool", callId, toolCallId, name: tool, ...result, ...(decision ? { decision } : {}) });
@@ -78,7 +79,7 @@ export function settle(
   replaceCall(draft, { ...base, state: "settled" });
   // While calls are open the transcript ends with the message that made them.
   const message = draft.run.messageCount + position - 1;
-  log(draft, { type: "tool_finished", callId, tool, attempt, outcome: result.outcome, message });
+  log(draft, { type: "tool_finished", callId, tool, attempt, outcome: result.outcome, message, ...times });
 }
 
 /** Closes the turn once every call is settled: results in call order, then waiting input, then the next model step. */

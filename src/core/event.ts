@@ -6,6 +6,14 @@ import type { WindowPlan } from "./window.ts";
 /** Names a step of a run for ever: the revision that made it owed, and an index among those it made owed. */
 export type StepRef = { owedAt: number; index: number };
 
+/**
+ * How a step went. `ms`: whole ms that it lay in its queue and that its call took; `deliveries`: how often it was
+ * delivered, if more than once.
+ */
+export type StepTimes = { ms: [queueWait: number, perform: number]; deliveries?: number | undefined };
+/** An event of a step that made a call; undefined where none was made. */
+type Timed = { times?: StepTimes | undefined };
+
 /** How a call is to be treated, decided before it is recorded: unknown tools and bad arguments settle at once. */
 export type CallPlan =
   | {
@@ -35,7 +43,8 @@ export type Manifest = {
   /** Half-open ranges of transcript indexes. */
   messages: [number, number][];
   tools: string[];
-  dropped: string[];
+  /** Parameters that this server does not take; absent if none. */
+  dropped?: string[] | undefined;
   /** How the window was made of these ranges; absent if the transcript was sent as it is. */
   window?: Omit<WindowPlan, "messages"> | undefined;
 };
@@ -51,7 +60,7 @@ export type PlannedCall = { call: ToolCall; plan: CallPlan };
 /** Past facts. `step` is the step that found it out; an event whose step is not owed any more is ignored. */
 export type RunEvent =
   | { type: "run_began"; agentHash: string; deadlineMs?: number | undefined }
-  | {
+  | ({
       type: "model_answered";
       step: StepRef;
       execution: string;
@@ -66,8 +75,8 @@ export type RunEvent =
       next?: AnswerNext | undefined;
       /** The answer is JSON that fits the agent's output. */
       structured?: boolean | undefined;
-    }
-  | {
+    } & Timed)
+  | ({
       type: "model_failed";
       step: StepRef;
       execution: string;
@@ -75,37 +84,37 @@ export type RunEvent =
       usage: Usage;
       /** Epoch ms of the next attempt; null: there is none and the run fails. */
       nextAt: number | null;
-    }
+    } & Timed)
   /** Messages before `upTo` are to be condensed before the next answer. */
   | { type: "summary_wanted"; step: StepRef; upTo: number }
-  | { type: "summarised"; step: StepRef; execution: string; text: string; usage: Usage }
+  | ({ type: "summarised"; step: StepRef; execution: string; text: string; usage: Usage } & Timed)
   /** A run of the same session has condensed the messages before `upTo` already. */
   | { type: "summary_taken"; step: StepRef; upTo: number; text: string }
   /** The server refused a request for its length: the next one keeps to `budgetTokens`. */
-  | { type: "window_shrunk"; step: StepRef; execution: string; budgetTokens: number; error: RunError }
-  | { type: "answer_verified"; step: StepRef }
+  | ({ type: "window_shrunk"; step: StepRef; execution: string; budgetTokens: number; error: RunError } & Timed)
+  | ({ type: "answer_verified"; step: StepRef } & Timed)
   /** The agent's own check refused the answer; the model is told, at most `max` times. */
-  | { type: "answer_refused"; step: StepRef; feedback: string; max: number }
+  | ({ type: "answer_refused"; step: StepRef; feedback: string; max: number } & Timed)
   /** The check itself failed. `nextAt`: null ends the run. */
-  | { type: "verify_failed"; step: StepRef; error: RunError; nextAt: number | null }
+  | ({ type: "verify_failed"; step: StepRef; error: RunError; nextAt: number | null } & Timed)
   | { type: "tool_started"; step: StepRef; startToken: string; timeoutAt: number }
-  | {
+  | ({
       type: "tool_finished";
       step: StepRef;
       startToken?: string | undefined;
       content: Content;
       outcome: ToolMessageOutcome;
       full?: FullResult | undefined;
-    }
-  | {
+    } & Timed)
+  | ({
       type: "tool_failed";
       step: StepRef;
       startToken?: string | undefined;
       error: RunError;
       nextAt: number;
-    }
+    } & Timed)
   | { type: "tool_lost"; step: StepRef }
-  | { type: "tool_unknown"; step: StepRef; startToken: string; error: RunError }
+  | ({ type: "tool_unknown"; step: StepRef; startToken: string; error: RunError } & Timed)
   | { type: "step_held"; step: StepRef; hold: Hold; until: number }
   /** The turn of a step that was held has come. */
   | { type: "step_admitted"; step: StepRef }
@@ -142,6 +151,9 @@ export type RunEvent =
 /** When and under which random token an event is applied; the two impure inputs of `transition`. */
 export type EventMeta = { at: number; token: string };
 
+/** Times of the step that an entry tells of; absent where nothing was executed, and in records of older versions. */
+type Took = Partial<StepTimes>;
+
 /**
  * One entry of a run's feed: what was committed, kept with the run. It points at messages by index and repeats no
  * content, so that a run's storage stays linear in new content.
@@ -150,7 +162,7 @@ export type FeedEntry = { seq: number; at: number; turn: number } & (
   | { type: "run_created"; messages: [number, number]; by?: string | undefined; dryRun?: boolean | undefined }
   | { type: "run_rejected"; error: RunError }
   | { type: "run_began"; agentHash: string }
-  | {
+  | ({
       type: "model_answered";
       attempt: number;
       execution: string;
@@ -159,16 +171,26 @@ export type FeedEntry = { seq: number; at: number; turn: number } & (
       usage: Usage;
       finishReason: string;
       manifest: Manifest;
-    }
-  | { type: "model_failed"; attempt: number; execution: string; error: RunError; nextAt: number | null }
-  | { type: "summarised"; execution: string; upTo: number; text: string; usage: Usage }
-  | { type: "window_shrunk"; execution: string; budgetTokens: number; error: RunError }
-  | { type: "answer_verified" }
+    } & Took)
+  | ({
+      type: "model_failed";
+      /** Of a failed summary; absent for an answer. */
+      task?: "summary" | undefined;
+      attempt: number;
+      execution: string;
+      error: RunError;
+      nextAt: number | null;
+      /** What it cost, if anything. */
+      usage?: Usage | undefined;
+    } & Took)
+  | ({ type: "summarised"; execution: string; upTo: number; text: string; usage: Usage } & Took)
+  | ({ type: "window_shrunk"; execution: string; budgetTokens: number; error: RunError } & Took)
+  | ({ type: "answer_verified" } & Took)
   /** `message`: the transcript index of what the model is told. */
-  | { type: "answer_refused"; why: "output" | "verify"; message: number }
-  | { type: "verify_failed"; attempt: number; error: RunError; nextAt: number | null }
+  | ({ type: "answer_refused"; why: "output" | "verify"; message: number } & Took)
+  | ({ type: "verify_failed"; attempt: number; error: RunError; nextAt: number | null } & Took)
   | { type: "tool_started"; callId: string; tool: string; attempt: number }
-  | {
+  | ({
       type: "tool_finished";
       callId: string;
       tool: string;
@@ -176,8 +198,8 @@ export type FeedEntry = { seq: number; at: number; turn: number } & (
       outcome: ToolMessageOutcome;
       /** The transcript index that its result has, or will have once all calls of the turn are settled. */
       message: number;
-    }
-  | { type: "tool_failed"; callId: string; tool: string; attempt: number; error: RunError; nextAt: number }
+    } & Took)
+  | ({ type: "tool_failed"; callId: string; tool: string; attempt: number; error: RunError; nextAt: number } & Took)
   | { type: "tool_lost"; callId: string; tool: string; attempt: number; until: number }
   /** The policy decided something about a call that does not ask; `policy` says which rules. */
   | { type: "policy_applied"; callId: string; tool: string; policy: string }

@@ -1,7 +1,7 @@
 // What stands between a final answer and the end of the run. Split from transition.ts, whose invariants hold here too.
 
 import { append, type Draft, endRun, log, oweModel } from "./change.ts";
-import type { AnswerNext, RunEvent } from "./event.ts";
+import type { AnswerNext, RunEvent, StepTimes } from "./event.ts";
 import type { RunError, StopReason } from "./run.ts";
 import { owedModel } from "./transition-steps.ts";
 
@@ -27,12 +27,13 @@ type Refusal = {
   isLast: boolean;
   reason: StopReason;
   message: string;
+  times?: StepTimes | undefined;
 };
 
 /** Tells the model why its answer was not taken. The last time too, so that a retried run goes on from there. */
-function askAgain(draft: Draft, { why, feedback, isLast, reason, message }: Refusal): void {
+function askAgain(draft: Draft, { why, feedback, isLast, reason, message, times }: Refusal): void {
   const index = append(draft, { role: "user", content: feedback, origin: "run" });
-  log(draft, { type: "answer_refused", why, message: index });
+  log(draft, { type: "answer_refused", why, message: index, ...times });
   if (isLast) endRun(draft, { status: "failed", stopReason: reason, error: { code: reason, message } });
   else oweModel(draft);
 }
@@ -47,22 +48,22 @@ export function checkAnswer(
   if (step?.task !== "verify") return false;
   if (event.type === "verify_failed") {
     const { error, nextAt } = event;
-    log(draft, { type: "verify_failed", attempt: step.attempt, error, nextAt });
+    log(draft, { type: "verify_failed", attempt: step.attempt, error, nextAt, ...event.times });
     if (nextAt === null) endRun(draft, { status: "failed", stopReason: "verify_failed", error: checkError(error) });
     else run.model = { task: "verify", attempt: step.attempt + 1, owedAt: run.revision, notBefore: nextAt };
     return true;
   }
   run.model = undefined;
   if (event.type === "answer_verified") {
-    log(draft, { type: "answer_verified" });
+    log(draft, { type: "answer_verified", ...event.times });
     afterAnswer(draft, { type: "complete" });
     return true;
   }
   const refusals = run.verifications ?? 0;
   run.verifications = refusals + 1;
   const message = `The answer failed its verification ${refusals + 1} times. Last: ${event.feedback.slice(0, quotedLength).toWellFormed()}`;
-  const { feedback, max } = event;
-  askAgain(draft, { why: "verify", feedback, isLast: refusals >= max, reason: "verify_failed", message });
+  const { feedback, max, times } = event;
+  askAgain(draft, { why: "verify", feedback, isLast: refusals >= max, reason: "verify_failed", message, times });
   return true;
 }
 

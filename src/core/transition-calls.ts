@@ -1,7 +1,7 @@
 // What events do to the calls a run waits for. Split from transition.ts, whose invariants hold here too.
 
 import { baseOf, type Draft, endRun, joinIfSettled, log, replaceCall, settle } from "./change.ts";
-import type { CallPlan, PlannedCall, RunEvent, StepRef } from "./event.ts";
+import type { CallPlan, PlannedCall, RunEvent, StepRef, StepTimes } from "./event.ts";
 import type { CallBase, OpenCall, Run } from "./run.ts";
 
 type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
@@ -125,14 +125,14 @@ function ran(draft: Draft, event: EventOf<"tool_finished" | "tool_failed" | "too
   if (!call || !takes(call, event.startToken)) return false;
   if (event.type === "tool_finished") {
     const { content, outcome, full } = event;
-    settle(draft, call, { content, outcome, ...(full ? { full } : {}) });
+    settle(draft, call, { content, outcome, ...(full ? { full } : {}) }, event.times);
     joinIfSettled(draft);
   } else if (event.type === "tool_failed") {
-    const { error, nextAt } = event;
-    log(draft, { type: "tool_failed", ...named(call), attempt: call.attempt, error, nextAt });
+    const { error, nextAt, times } = event;
+    log(draft, { type: "tool_failed", ...named(call), attempt: call.attempt, error, nextAt, ...times });
     makeReady(draft, call, nextAt);
   } else {
-    unknown(draft, call, event.error.message);
+    unknown(draft, call, event.error.message, event.times);
   }
   return true;
 }
@@ -149,7 +149,7 @@ function makeReady(draft: Draft, call: OpenCall, notBefore?: number): void {
 }
 
 /** An outcome nobody knows: told to the model, or put to a person (invariant 4). Never started again by itself. */
-function unknown(draft: Draft, call: OpenCall, message: string): void {
+function unknown(draft: Draft, call: OpenCall, message: string, times?: StepTimes): void {
   if (call.onUnknown === "ask") {
     const { revision } = draft.run;
     const asking: OpenCall = { ...baseOf(call), owedAt: revision, state: "asking", askedAt: draft.meta.at };
@@ -157,7 +157,7 @@ function unknown(draft: Draft, call: OpenCall, message: string): void {
     logAsked(draft, asking, "unknown_outcome");
     return;
   }
-  settle(draft, call, { content: unknownText(call.tool, message), outcome: "unknown" });
+  settle(draft, call, { content: unknownText(call.tool, message), outcome: "unknown" }, times);
   joinIfSettled(draft);
 }
 

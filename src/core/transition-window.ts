@@ -1,7 +1,7 @@
 // What shapes the window between answers: summaries, and budgets learned from refusals. Split from transition.ts.
 
 import { type Draft, log, oweModel } from "./change.ts";
-import type { RunEvent } from "./event.ts";
+import type { RunEvent, StepTimes } from "./event.ts";
 import { addUsage, type ModelStep, noUsage, type Run, type Usage } from "./run.ts";
 import { owedModel } from "./transition-steps.ts";
 
@@ -43,28 +43,29 @@ function isNews({ summary }: Run, { task }: ModelStep, upTo: number): boolean {
 
 function summarised(draft: Draft, { task, upTo }: ModelStep, event: EventOf<"summarised">): boolean {
   if (task !== "summary" || upTo === undefined) return false;
-  const { execution, text, usage } = event;
+  const { execution, text, usage, times } = event;
   draft.run.usage = addUsage(draft.run.usage, usage);
-  keepSummary(draft, { execution, upTo, text, usage });
+  keepSummary(draft, { execution, upTo, text, usage, ...times });
   return true;
 }
 
 function shrunk(draft: Draft, step: ModelStep, event: EventOf<"window_shrunk">): boolean {
   const { run } = draft;
-  const { execution, budgetTokens, error } = event;
+  const { execution, budgetTokens, error, times } = event;
   if (budgetTokens >= (run.windowBudget ?? Number.POSITIVE_INFINITY)) return false;
-  log(draft, { type: "window_shrunk", execution, budgetTokens, error });
+  log(draft, { type: "window_shrunk", execution, budgetTokens, error, ...times });
   run.windowBudget = budgetTokens;
   run.model = { ...taskOf(step), attempt: step.attempt, owedAt: run.revision };
   return true;
 }
 
-type Summarised = { execution: string; upTo: number; text: string; usage: Usage };
+type Summarised = { execution: string; upTo: number; text: string; usage: Usage } & Partial<StepTimes>;
 
 /** Stands from now on for what lies before `upTo`; the next answer is owed anew. */
-function keepSummary(draft: Draft, { execution, upTo, text, usage }: Summarised): void {
+function keepSummary(draft: Draft, summarised: Summarised): void {
   const { run } = draft;
-  log(draft, { type: "summarised", execution, upTo, text, usage });
+  const { upTo, text } = summarised;
+  log(draft, { type: "summarised", ...summarised });
   run.summary = { id: run.eventSeq, text, upTo };
   oweModel(draft);
 }

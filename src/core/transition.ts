@@ -133,6 +133,7 @@ function modelAnswered(draft: Draft, event: EventOf<"model_answered">): boolean 
     usage: event.usage,
     finishReason: event.finishReason,
     manifest: event.manifest,
+    ...event.times,
   });
   if (toolCalls.length > 0) calls.openCalls(draft, event.calls);
   else afterAnswer(draft, event.next ?? { type: "complete" });
@@ -145,7 +146,17 @@ function modelFailed(draft: Draft, event: EventOf<"model_failed">): boolean {
   if (!step || step.task === "verify") return false;
   const { execution, error, nextAt } = event;
   run.usage = addUsage(run.usage, event.usage);
-  log(draft, { type: "model_failed", attempt: step.attempt, execution, error, nextAt });
+  const { inputTokens, outputTokens } = event.usage;
+  log(draft, {
+    type: "model_failed",
+    ...(step.task ? { task: step.task } : {}),
+    attempt: step.attempt,
+    execution,
+    error,
+    nextAt,
+    ...(inputTokens + outputTokens > 0 ? { usage: event.usage } : {}),
+    ...event.times,
+  });
   if (nextAt === null) endRun(draft, { status: "failed", stopReason: "model_error", error });
   else run.model = { ...taskOf(step), attempt: step.attempt + 1, owedAt: run.revision, notBefore: nextAt };
   return true;

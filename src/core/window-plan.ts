@@ -1,4 +1,5 @@
 import { type Message, textOf } from "./message.ts";
+import { packSeries } from "./series.ts";
 import { longestSummary } from "./summary.ts";
 import type { Summary, WindowPlan, WindowSettings } from "./window.ts";
 import { placeCuts } from "./window-cuts.ts";
@@ -118,7 +119,7 @@ function toPlan(input: WindowInput, start: number, reminders: number[]): WindowP
     ...(summary ? { summary: summary.id } : {}),
     ...(summaryTokens === undefined ? {} : { summaryTokens }),
     ...(omitted > 0 ? { omitted } : {}),
-    ...(placed.length > 0 ? { reminders: placed } : {}),
+    ...(placed.length > 0 ? { reminders: packSeries(placed) } : {}),
     ...(nudge === undefined ? {} : { nudge }),
   };
 }

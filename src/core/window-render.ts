@@ -2,6 +2,7 @@
 // then user and assistant in turns, the user first; calls and their results in between (corpus cases 040 to 042).
 
 import type { AssistantMessage, Content, ContentPart, Message, SystemMessage, UserMessage } from "./message.ts";
+import { unpackSeries } from "./series.ts";
 import type { WindowPlan } from "./window.ts";
 import { goalTextOf, reminderTokens } from "./window-plan.ts";
 import { isSystem } from "./window-segments.ts";
@@ -40,7 +41,7 @@ function notesOf({ summary, summaryTokens, omitted }: WindowPlan, { summaryText 
 function select(plan: WindowPlan, given: Given): Message[] {
   const { messages, goal, cutText } = given;
   const cuts = new Map(plan.cuts);
-  const reminders = new Set(plan.reminders);
+  const reminders = new Set(unpackSeries(plan.reminders ?? []));
   const reminder = reminders.size > 0 && goal !== undefined ? reminderOf(goalTextOf(messages, goal), cutText) : "";
   const show = (index: number): Message => {
     const message = messages[index] as Message;

@@ -1,3 +1,5 @@
+import type { Series } from "./series.ts";
+
 /**
  * How an agent's history is shown to its model.
  * - `budgetTokens`: of a whole request, room for the answer included; undefined: everything is sent;
@@ -25,7 +27,7 @@ export type WindowPlan = {
   /** How many messages are left out without a summary. */
   omitted?: number | undefined;
   /** Indexes of messages whose sent form carries the restated goal. */
-  reminders?: number[] | undefined;
+  reminders?: Series | undefined;
   /** Messages whose text is sent cut to so many tokens. */
   cuts?: [index: number, tokens: number][] | undefined;
   /** Text added to the last message sent. */

@@ -1,4 +1,4 @@
-import type { AnswerNext, CallPlan, Manifest, PlannedCall, RunEvent } from "../core/event.ts";
+import type { AnswerNext, CallPlan, Manifest, PlannedCall, RunEvent, StepTimes } from "../core/event.ts";
 import type { ToolCall } from "../core/message.ts";
 import { findJson, outputFeedback } from "../core/output.ts";
 import { interpretReply } from "../core/reply.ts";
@@ -11,7 +11,12 @@ import type { TurnStep } from "./turn-step.ts";
 
 type Answered = Extract<RunEvent, { type: "model_answered" }>;
 /** `tools`: names of those that were offered. */
-type Reply = Extract<ModelOutcome, { type: "reply" }> & { execution: string; window: Window; tools: string[] };
+type Reply = Extract<ModelOutcome, { type: "reply" }> & {
+  execution: string;
+  window: Window;
+  tools: string[];
+  times: StepTimes;
+};
 
 /** What a reply makes of the run; a failed attempt of which nothing is kept, if no sense can be made of it. */
 export async function toAnswer(
@@ -38,7 +43,7 @@ export async function toAnswer(
     agentHash: agent.hash,
     messages,
     tools,
-    dropped: outcome.dropped,
+    ...(outcome.dropped.length > 0 ? { dropped: outcome.dropped } : {}),
     ...(isPlain ? {} : { window: rest }),
   };
   const calls: PlannedCall[] = [];
@@ -58,6 +63,7 @@ export async function toAnswer(
     model: outcome.model,
     responseId: outcome.responseId,
     manifest,
+    times: outcome.times,
     ...(calls.length > 0 ? {} : whatNext(turn, answerTextOf(message))),
   };
 }

@@ -9,7 +9,7 @@ import { holdUnknown } from "./hold.ts";
 import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
 import { offeredTools } from "./read-result.ts";
 import { summaryBefore } from "./session.ts";
-import { afterAbort, afterReport, type RunStepDeps, type StepContext } from "./step.ts";
+import { afterAbort, afterReport, type RunStepDeps, type StepContext, stepTimes } from "./step.ts";
 import { performSummary } from "./summary-step.ts";
 import { failed, failedFor, type Transcript, type TurnStep } from "./turn-step.ts";
 import { performVerify } from "./verify-step.ts";
@@ -112,17 +112,18 @@ type AnswerEvent = Extract<RunEvent, { type: "model_answered" | "model_failed" |
 
 async function toEvent(deps: RunStepDeps, turn: TurnStep, call: ModelCall, window: Window): Promise<AnswerEvent> {
   const { outcome, execution } = call;
+  const times = stepTimes(turn.context, call);
   if (outcome.type === "failure") {
     const { failure } = outcome;
     const budgetTokens = failure.class === "overflow" ? await shrink(turn, window, failure) : undefined;
     if (budgetTokens !== undefined) {
       const error = { code: failure.code, message: failure.message };
-      return { type: "window_shrunk", step: turn.context.step, execution, budgetTokens, error };
+      return { type: "window_shrunk", step: turn.context.step, execution, budgetTokens, error, times };
     }
     return failed(deps, turn, call, failure);
   }
   const tools = call.asked.tools.map(({ name }) => name);
-  const answer = await toAnswer(deps, turn, { ...outcome, execution, window, tools });
+  const answer = await toAnswer(deps, turn, { ...outcome, execution, window, tools, times });
   return answer.type === "failed" ? failed(deps, turn, call, answer) : answer;
 }
 

@@ -1,3 +1,4 @@
+import type { StepTimes } from "../core/event.ts";
 import { isSameStep, owed, type Step } from "../core/owed.ts";
 import type { Run } from "../core/run.ts";
 import type { Delivery, Logger, ModelOutcome, StepOutcome, ToolOutcome } from "../ports.ts";
@@ -112,6 +113,14 @@ export function spanTimes(
     performMs: times.answeredAt - times.calledAt,
     commitMs: times.endedAt - times.answeredAt,
   };
+}
+
+/** What the feed keeps of a step's time. */
+export function stepTimes(context: StepContext, times: { calledAt: number; answeredAt: number }): StepTimes {
+  const { deliveries } = context.delivery;
+  const { queueWaitMs, performMs } = spanTimes(context, { ...times, endedAt: times.answeredAt });
+  const ms: StepTimes["ms"] = [Math.round(queueWaitMs), Math.max(0, Math.round(performMs))];
+  return { ms, ...(deliveries > 1 ? { deliveries } : {}) };
 }
 
 /** A logger that adds fields to every line. */

@@ -3,7 +3,7 @@ import { answerTextOf } from "../core/reply-text.ts";
 import type { StepOutcome } from "../ports.ts";
 import { fitSummary, toSummaryRequest } from "./choose-window.ts";
 import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
-import { afterAbort, afterReport, type RunStepDeps } from "./step.ts";
+import { afterAbort, afterReport, type RunStepDeps, stepTimes } from "./step.ts";
 import { failed, type TurnStep } from "./turn-step.ts";
 
 /** One model call that condenses the older part of the transcript. If it fails for good the run goes on without that part. */
@@ -37,15 +37,16 @@ async function toEvent(
 ): Promise<Extract<RunEvent, { type: "summarised" | "model_failed" }>> {
   const { outcome, execution } = call;
   const { step } = turn.context;
+  const times = stepTimes(turn.context, call);
   const failure = failureOf(outcome);
   if (!failure) {
     const text = outcome.type === "reply" ? await fitSummary(turn, answerTextOf(outcome.reply)) : "";
-    return { type: "summarised", step, execution, text, usage: outcome.usage };
+    return { type: "summarised", step, execution, text, usage: outcome.usage, times };
   }
   const event = failed(deps, turn, call, failure);
   if (event.nextAt !== null) return event;
   deps.logger.warn({ runId: turn.run.runId, error: event.error.code }, "a summary failed; its messages are left out");
-  return { type: "summarised", step, execution, text: withoutSummary(turn), usage: outcome.usage };
+  return { type: "summarised", step, execution, text: withoutSummary(turn), usage: outcome.usage, times };
 }
 
 /** An answer that was cut off is still a summary; one that says nothing is none. */

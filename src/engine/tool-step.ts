@@ -13,6 +13,7 @@ import {
   type RunStepDeps,
   type StepContext,
   spanTimes,
+  stepTimes,
   withFields,
 } from "./step.ts";
 
@@ -89,7 +90,7 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   if (aborted && (outcome.type === "unknown" || (outcome.type === "retry" && !execution.startToken)))
     return afterAbort(deps, run, context);
   const kept = await keepOutcome(deps, agent, execution, outcome);
-  const event = toEvent(deps, agent, execution, kept);
+  const event = { ...toEvent(deps, agent, execution, kept), times: stepTimes(context, { calledAt, answeredAt }) };
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
   await dropLost(deps, execution, "full" in kept ? kept.full : undefined, result.change !== null);
   if (result.change) {
@@ -161,7 +162,9 @@ function fullOf({ full }: Extract<Kept, { type: "ok" }>): { full?: FullResult } 
   return full ? { full } : {};
 }
 
-function toEvent(deps: RunStepDeps, agent: AgentCode, execution: Execution, outcome: Kept): RunEvent {
+type RanEvent = Extract<RunEvent, { type: "tool_finished" | "tool_unknown" | "tool_failed" }>;
+
+function toEvent(deps: RunStepDeps, agent: AgentCode, execution: Execution, outcome: Kept): RanEvent {
   const { open, context, startToken } = execution;
   const place = { step: context.step, ...(startToken ? { startToken } : {}) };
   switch (outcome.type) {

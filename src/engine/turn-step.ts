@@ -5,7 +5,7 @@ import { nextAttemptAt } from "../core/retry.ts";
 import { noUsage, type Run } from "../core/run.ts";
 import type { AgentCode, ModelFailure } from "../ports.ts";
 import type { ModelCall } from "./model-call.ts";
-import type { RunStepDeps, StepContext } from "./step.ts";
+import { type RunStepDeps, type StepContext, stepTimes } from "./step.ts";
 
 /** A transcript and the provider's ids of its calls. */
 export type Transcript = { messages: Message[]; usedIds: ReadonlySet<string> };
@@ -23,9 +23,10 @@ export type TurnStep = {
 export function failed(
   deps: RunStepDeps,
   { run, agent, context }: TurnStep,
-  { execution, outcome }: ModelCall,
+  call: ModelCall,
   failure: ModelFailure,
 ): Extract<RunEvent, { type: "model_failed" }> {
+  const { execution, outcome } = call;
   const attempt = run.model?.attempt ?? 1;
   const at = deps.clock.now();
   const { retryAfterMs } = failure;
@@ -34,7 +35,11 @@ export function failed(
     failure.class === "transient"
       ? nextAttemptAt(policy, { attempt, retryAfterMs, at, jitter: deps.ids.random() })
       : null;
-  return { ...failedFor({ context }, execution, failure, nextAt), usage: outcome.usage };
+  return {
+    ...failedFor({ context }, execution, failure, nextAt),
+    usage: outcome.usage,
+    times: stepTimes(context, call),
+  };
 }
 
 /** An attempt that failed with `nextAt` as the time of the next one; null: there is none. */

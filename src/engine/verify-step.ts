@@ -4,7 +4,15 @@ import { findJson } from "../core/output.ts";
 import { answerTextOf } from "../core/reply-text.ts";
 import { nextAttemptAt } from "../core/retry.ts";
 import type { StepOutcome, Verdict } from "../ports.ts";
-import { abortAtDeadline, afterAbort, afterReport, type RunStepDeps, spanTimes, withFields } from "./step.ts";
+import {
+  abortAtDeadline,
+  afterAbort,
+  afterReport,
+  type RunStepDeps,
+  spanTimes,
+  stepTimes,
+  withFields,
+} from "./step.ts";
 import type { TurnStep } from "./turn-step.ts";
 
 type VerifyEvent = Extract<RunEvent, { type: "answer_verified" | "answer_refused" | "verify_failed" }>;
@@ -24,7 +32,7 @@ export async function performVerify(deps: RunStepDeps, turn: TurnStep): Promise<
     .finally(stopTimer);
   const answeredAt = deps.clock.now();
   if (active.aborted()) return afterAbort(deps, run, context);
-  const event = toEvent(deps, turn, checked);
+  const event = { ...toEvent(deps, turn, checked), times: stepTimes(context, { calledAt, answeredAt }) };
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
   if (result.change) {
     deps.telemetry.recordStep({
