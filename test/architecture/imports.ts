@@ -69,10 +69,12 @@ export const layers: readonly Layer[] = [
   { name: "tokens", places: ["tokens/"], layers: ["core", "ports"], packages: ["gpt-tokenizer"], node: [] },
   { name: "embedded", places: ["embedded/"], layers: ["core"], packages: [], node: "any" },
   { name: "redaction", places: ["redaction/"], layers: ["core"], packages: ["re2js", "zod"], node: ["module"] },
+  // What an API key looks like; shared by whoever makes, reads or checks one.
+  { name: "api-keys", places: ["api-keys.ts"], layers: ["ports"], packages: [], node: ["crypto"] },
   {
     name: "config",
-    places: ["config.ts", "hide-password.ts"],
-    layers: ["core", "redaction"],
+    places: ["config.ts", "config/", "hide-password.ts"],
+    layers: ["core", "ports", "api-keys", "redaction"],
     packages: ["zod"],
     node: ["fs", "path", "util"],
   },
@@ -87,9 +89,9 @@ export const layers: readonly Layer[] = [
   {
     name: "http",
     places: ["http/"],
-    layers: ["core", "ports", "engine"],
+    layers: ["core", "ports", "engine", "api-keys"],
     types: ["drover"],
-    packages: ["@hono/zod-openapi", "hono", "zod"],
+    packages: ["@hono/zod-openapi", "hono", "ipaddr.js", "zod"],
     node: ["crypto", "fs"],
   },
   {
@@ -120,7 +122,7 @@ export const layers: readonly Layer[] = [
     name: "cli",
     places: ["cli/"],
     // The second root: the doctor looks at the adapters themselves, and the built-in agents are made of their parts.
-    layers: ["core", "drover", "index", "config", "redaction", "embedded", "testing", "server", ...adapters],
+    layers: ["core", "drover", "index", "config", "api-keys", "redaction", "embedded", "testing", "server", ...adapters],
     types: ["engine", "ports"],
     packages: ["@bomb.sh/tab", "commander", "cli-table3", "zod"],
     node: "any",

@@ -1,21 +1,48 @@
-import { Hono, type MiddlewareHandler } from "hono";
-import { type Scope, scopes } from "../../ports-operators.ts";
+import { randomBytes } from "node:crypto";
+import type { MiddlewareHandler } from "hono";
+import { every } from "hono/combine";
+import { requestId } from "hono/request-id";
+import type { Scope } from "../../ports-operators.ts";
 import type { HttpApp, HttpDeps, HttpEnv } from "../types.ts";
+import { createFailures } from "./failures.ts";
+import { type AccessParts, createGuard } from "./guard.ts";
+import { answerHeaders } from "./headers.ts";
+import { createKeyring } from "./keyring.ts";
+import { createLogin } from "./login.ts";
+import { refuse } from "./refuse.ts";
+import { requestLog } from "./request-log.ts";
+import { createWebSessions } from "./sessions.ts";
 
 export type Access = {
-  /** Finds out who asks, or refuses: sets `caller`, `requestId` and `nonce`. */
+  /**
+   * Finds out who asks, or refuses: sets `caller`, `requestId` and `nonce`. Around all that follows it puts security
+   * headers (one that a handler sets itself is kept, such as a content policy of its own) and a line in the log.
+   */
   identify: MiddlewareHandler<HttpEnv>;
   /** Signing in and out of the pages. */
   routes: HttpApp;
 };
 
-export function createAccess(_deps: HttpDeps): Access {
+/** Keys, sessions and what is refused; `docs/security.md` is the reasoning. */
+export function createAccess(deps: HttpDeps): Access {
+  const { keys, now, logger, settings } = deps;
+  const { secureCookies: secure, staticKeys = [] } = settings;
+  const keyring = createKeyring({ keys, staticKeys, now });
+  const sessions = createWebSessions({ keys, keyring, secure, now });
+  const parts: AccessParts = { keyring, sessions, failures: createFailures(), deps };
+  const begin: MiddlewareHandler<HttpEnv> = async (context, next) => {
+    context.set("nonce", randomBytes(16).toString("base64"));
+    await next();
+  };
   return {
-    async identify(context, next) {
-      context.set("caller", { name: "local", scopes: new Set(scopes) });
-      await next();
-    },
-    routes: new Hono<HttpEnv>(),
+    identify: every(
+      begin,
+      requestId({ limitLength: 64 }),
+      requestLog(logger),
+      answerHeaders(secure),
+      createGuard(parts),
+    ),
+    routes: createLogin(parts),
   };
 }
 
@@ -23,9 +50,8 @@ export function createAccess(_deps: HttpDeps): Access {
 export function requireScope(scope: Scope): MiddlewareHandler<HttpEnv> {
   return async (context, next) => {
     const { caller } = context.var;
-    if (!caller.scopes.has(scope) && !caller.scopes.has("admin"))
-      return context.text(`this key lacks the scope ${scope}`, 403);
-    await next();
-    return undefined;
+    if (caller.scopes.has(scope) || caller.scopes.has("admin")) return next();
+    const detail = `The key "${caller.name}" lacks the scope ${scope}. Use one that has it.`;
+    return refuse(context, { status: 403, title: "Not allowed", detail });
   };
 }

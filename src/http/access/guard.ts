@@ -1,0 +1,174 @@
+import type { MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { isSameSecret } from "../../api-keys.ts";
+import { DroverError, toError } from "../../core/errors.ts";
+import { type StoredKey, scopes } from "../../ports-operators.ts";
+import { wantsPage } from "../pages/layout.ts";
+import type { Caller, HttpContext, HttpDeps, HttpEnv } from "../types.ts";
+import type { Failures } from "./failures.ts";
+import type { Keyring } from "./keyring.ts";
+import { isLocalRequest, isOwnOrigin, isSafe } from "./origin.ts";
+import { isBelowV1, type Refusal, refuse } from "./refuse.ts";
+import type { WebSessions } from "./sessions.ts";
+
+/** What sign-in and guard share. */
+export type AccessParts = {
+  keyring: Keyring;
+  sessions: WebSessions;
+  failures: Failures;
+  deps: HttpDeps;
+};
+
+/** Served to everybody: whether the server is well, the sign-in page and the files it is made of. */
+function isOpen(path: string): boolean {
+  return path === "/healthz" || path === "/readyz" || path === "/login" || path.startsWith("/assets/");
+}
+
+/** Lets a request pass with its caller set, or answers it. */
+export function createGuard(parts: AccessParts): MiddlewareHandler<HttpEnv> {
+  const readForm = bodyLimit({
+    maxSize: parts.deps.settings.bodyLimitBytes,
+    onError: (context) => Promise.resolve(refuse(context as HttpContext, tooLarge)),
+  });
+  return async (context, next) => {
+    if (isOpen(context.req.path)) return next();
+    let found: Found;
+    try {
+      found = await findCaller(parts, context);
+    } catch (error) {
+      return refuse(context, toTrouble(error, parts.deps, context));
+    }
+    if ("response" in found) return found.response;
+    if ("refusal" in found) return refuse(context, found.refusal);
+    const { caller } = found;
+    context.set("caller", caller);
+    if (caller.csrf === undefined || isSafe(context)) return next();
+    const { csrf } = caller;
+    if (!isOwnOrigin(context)) return refuse(context, foreign);
+    // The whole form is read for its token, up to the limit of bodies.
+    return readForm(context, async () => {
+      if (await hasToken(context, csrf)) return next();
+      context.res = await refuse(context, badToken);
+      return undefined;
+    });
+  };
+}
+
+type Found = { caller: Caller } | { refusal: Refusal } | { response: Response };
+
+async function findCaller(parts: AccessParts, context: HttpContext): Promise<Found> {
+  const { keyring, sessions, deps } = parts;
+  if (!(await keyring.hasKeys())) return findLocal(context, deps);
+  const authorization = context.req.header("authorization");
+  if (authorization !== undefined) return findBearer(parts, context, authorization);
+  const session = await sessions.read(context);
+  if (session) return { caller: { ...toCaller(session.key), csrf: session.csrf } };
+  if (wantsPage(context) && !isBelowV1(context)) return { response: toLogin(context) };
+  return { refusal: noKey };
+}
+
+function findLocal(context: HttpContext, { settings }: HttpDeps): Found {
+  if (!settings.keyless) return { refusal: noKeysYet };
+  if (!isLocalRequest(context)) return { refusal: notLocal };
+  return { caller: { name: "local", scopes: new Set(scopes) } };
+}
+
+async function findBearer(
+  { keyring, failures }: AccessParts,
+  context: HttpContext,
+  authorization: string,
+): Promise<Found> {
+  const { address } = context.env;
+  const token = /^Bearer +(?<token>\S+)$/i.exec(authorization)?.groups?.token ?? "";
+  const wait = failures.waitOf(address);
+  // A key that has been a good one here goes on: others behind the same address must not lock its holder out.
+  if (wait > 0 && !keyring.isKnownGood(token)) return { refusal: tooMany(wait) };
+  const proof = await keyring.prove(token);
+  if (proof) return { caller: toCaller(proof.key) };
+  failures.add(address);
+  return { refusal: badKey };
+}
+
+export function toCaller({ id, name, scopes: allowed, tenant }: StoredKey): Caller {
+  return { name, keyId: id, scopes: new Set(allowed), tenant };
+}
+
+/** To the sign-in page, and back from there; a form's answer would be no page to come back to, the form's page is. */
+function toLogin(context: HttpContext): Response {
+  const from = isSafe(context) ? context.req.url : (context.req.header("referer") ?? "");
+  const { pathname, search } = URL.parse(from) ?? { pathname: "/", search: "" };
+  return context.redirect(`/login?next=${encodeURIComponent(pathname + search)}`, 303);
+}
+
+async function hasToken(context: HttpContext, csrf: string): Promise<boolean> {
+  const header = context.req.header("x-csrf-token");
+  if (header !== undefined) return isSameSecret(header, csrf);
+  if (!/^application\/x-www-form-urlencoded\b/i.test(context.req.header("content-type") ?? "")) return false;
+  const { csrf: field } = await context.req.parseBody();
+  return typeof field === "string" && isSameSecret(field, csrf);
+}
+
+export function toTrouble(error: unknown, { logger }: HttpDeps, context: HttpContext): Refusal {
+  const fields = { error: toError(error), requestId: context.var.requestId };
+  logger.warn(fields, "a caller could not be found out");
+  const away = error instanceof DroverError && error.code === "queue_unavailable";
+  const detail = away ? "Redis, where keys are kept, does not answer." : "Something unexpected failed.";
+  return {
+    status: 503,
+    title: "Not available",
+    detail: `${detail} Try again; the server's log says more.`,
+    headers: { "retry-after": "2" },
+  };
+}
+
+const challenge = (error: string): Record<string, string> => ({ "www-authenticate": `Bearer realm="drover"${error}` });
+
+const noKey: Refusal = {
+  status: 401,
+  title: "No key",
+  detail: "This needs an API key. Send it as Authorization: Bearer drv_...",
+  headers: challenge(""),
+};
+export const badKey: Refusal = {
+  status: 401,
+  title: "Wrong key",
+  detail: "This is no key that is good here: it is unknown, was removed, or has expired.",
+  headers: challenge(', error="invalid_token"'),
+};
+const noKeysYet: Refusal = {
+  status: 401,
+  title: "No key",
+  detail:
+    "This server serves nobody before there is a key. Make one where it runs: drover keys create NAME --scope admin.",
+  headers: challenge(""),
+};
+const notLocal: Refusal = {
+  status: 403,
+  title: "Not from here",
+  detail:
+    "Without keys, this server is for programs and pages of this machine, by the name localhost. Make a key to allow more: drover keys create NAME --scope admin.",
+};
+export const foreign: Refusal = {
+  status: 403,
+  title: "Sent from elsewhere",
+  detail: "This was sent by a page of another site. Open the page here and do it again.",
+};
+const badToken: Refusal = {
+  status: 403,
+  title: "Not from this page",
+  detail: "The form's token is missing or of another sign-in. Load the page again and repeat what you did.",
+};
+export const tooLarge: Refusal = {
+  status: 413,
+  title: "Too large",
+  detail: "The form is larger than this server reads. Shorten it.",
+};
+
+export function tooMany(seconds: number): Refusal {
+  return {
+    status: 429,
+    title: "Too many wrong keys",
+    detail: `Too many wrong keys came from this address. Try again in ${seconds} s.`,
+    headers: { "retry-after": String(seconds) },
+  };
+}
