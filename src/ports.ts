@@ -3,6 +3,7 @@ import type { FeedEntry } from "./core/event.ts";
 import type { Message, ToolMessage } from "./core/message.ts";
 import type { Step } from "./core/owed.ts";
 import type { Run, RunStatus } from "./core/run.ts";
+import type { RunFilter } from "./core/run-filter.ts";
 import type { LineEntry } from "./core/session.ts";
 import type { Change } from "./core/transition.ts";
 
@@ -31,24 +32,6 @@ export type CommitResult =
   /** Another change came first; `run` is the head as it is now, null if the run is gone. */
   | { committed: false; run: Run | null };
 
-export type RunFilter = {
-  status?: RunStatus | undefined;
-  agent?: string | undefined;
-  session?: string | undefined;
-  /** One tenant's runs; undefined: everybody's. */
-  tenant?: string | undefined;
-  /** Text metadata fields that must have these values. */
-  metadata?: Record<string, string> | undefined;
-  /** Created at or after, and before these times, epoch ms. */
-  createdAfter?: number | undefined;
-  createdBefore?: number | undefined;
-  /** Part of the run's id. */
-  search?: string | undefined;
-  /** At most 1,000; default 50. */
-  limit?: number | undefined;
-  /** From the previous page. */
-  cursor?: string | undefined;
-};
 export type RunPage = { runs: Run[]; cursor?: string | undefined };
 
 /** A piece of text as it arrived, not yet committed. `execution` tells one delivery of a step from another. */
@@ -181,6 +164,7 @@ export type StepAddress = { runId: string; owedAt: number; index: number };
 /** How a step ended for its queue: done, or to be delivered again after a time. Never failed. */
 export type StepOutcome = { type: "done" } | { type: "again"; delayMs: number; why: string };
 
+export type { RunFilter } from "./core/run-filter.ts";
 export type {
   AgentCode,
   AgentRegistry,
@@ -206,6 +190,6 @@ export type {
   WebSession,
   WorkerPresence,
 } from "./ports-operators.ts";
-export type { StepSpan, Telemetry } from "./ports-telemetry.ts";
+export type { Count, RequestFacts, StepSpan, Telemetry } from "./ports-telemetry.ts";
 export type { TokenCounter } from "./ports-tokens.ts";
 export type { Logger, ToolCaller, ToolGate, ToolOutcome, ToolRequest } from "./ports-tools.ts";

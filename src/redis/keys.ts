@@ -131,13 +131,12 @@ export function hashTag(prefix: string): string | undefined {
  * at the right place whatever came or went meanwhile.
  */
 export function listMember(run: { runId: string; createdAt: number }): string {
-  return `${String(Math.trunc(run.createdAt)).padStart(15, "0")}:${run.runId}`;
+  return `${listTime(run.createdAt)}:${run.runId}`;
 }
 
-const memberPattern = /^\d{15}:[A-Za-z0-9._-]{1,128}$/;
-
-export function isListMember(text: string): boolean {
-  return memberPattern.test(text);
+/** A time, epoch ms, as members begin with it: it comes before all members of that time. */
+export function listTime(at: number): string {
+  return String(Math.trunc(at)).padStart(15, "0");
 }
 
 export function runIdOfMember(member: string): string {

@@ -1,95 +1,178 @@
+import { z } from "zod";
 import { DroverError } from "../core/errors.ts";
-import type { Run } from "../core/run.ts";
-import type { RunFilter, RunPage } from "../ports.ts";
+import { type Run, runStatuses } from "../core/run.ts";
+import { fitsFilter, parseRunFilter, type RunFilter } from "../core/run-filter.ts";
+import type { RunPage } from "../ports.ts";
 import type { DampedWarning, RedisConnection } from "./connection.ts";
-import { isListMember, type Keys, runIdOfMember } from "./keys.ts";
+import { type Keys, listTime, runIdOfMember } from "./keys.ts";
 import { unwrap } from "./read.ts";
 import { decodeHead } from "./run-codec.ts";
 
-const defaultLimit = 50;
-const maxLimit = 1_000;
 /** Heads read in one pipeline. */
-const batchSize = 200;
-/** Heads looked at in one call. Where few of them fit the filter, the page comes out short and has a cursor. */
-const maxScanned = 2_000;
+const headsAtOnce = 200;
+/** Runs of which only what a filter looks at is read, in one pipeline, and in one call. */
+const peeksAtOnce = 1_000;
+const mostPeeked = 5_000;
+/** Ids that are looked through in one command, and in one call. */
+const idsAtOnce = 5_000;
+const mostIds = 50_000;
+/** A cursor before the newest run. */
+const newest = `${"9".repeat(15)}:z`;
 
 /** `warn` is told of records that cannot be read. */
 export type ListContext = { connection: RedisConnection; keys: Keys; warn: DampedWarning };
 
 /**
+ * What is walked along, from `start` down to `min`. `isWhole`: all in it fit the filter but for the search.
+ * `atOnce`, `most`: runs looked at in one round and in one call; where few of them fit, the page comes out short and has
+ * a cursor.
+ */
+type Walk = { key: string; start: string; min: string; isWhole: boolean; atOnce: number; most: number };
+
+/**
  * Runs that fit the filter, newest first. The cursor is a place in the order of creation, so that a page goes on where
  * the last one ended, whatever came or went meanwhile. A page may be short or empty and still have a cursor.
+ *
+ * @throws DroverError "invalid" for a filter that does not fit, naming the fields.
  */
-export async function listRuns(context: ListContext, filter: RunFilter): Promise<RunPage> {
-  const limit = Math.min(filter.limit ?? defaultLimit, maxLimit);
-  if (!Number.isInteger(limit) || limit < 1) throw new DroverError("invalid", "A page's limit must be from 1 to 1000.");
-  if (filter.cursor !== undefined && !isListMember(filter.cursor)) {
-    throw new DroverError("invalid", "This cursor is none of ours. Pass one from the previous page, or none.");
+export async function listRuns(context: ListContext, given: RunFilter): Promise<RunPage> {
+  const filter = parseRunFilter(given);
+  const { limit } = filter;
+  const walk = await chooseWalk(context, filter);
+  const runs = await findWhole(context, filter);
+  let { cursor } = filter;
+  for (let scanned = 0; scanned < walk.most && runs.length < limit; ) {
+    const left = limit - runs.length;
+    const count = Math.min(walk.atOnce, walk.isWhole && filter.search === undefined ? left : walk.most - scanned);
+    const { members, isEnd } = await readMembers(context, walk, cursor, count);
+    const fitting = await narrow(context, walk, filter, members);
+    const taken = fitting.slice(0, left);
+    runs.push(...(await loadHeads(context, taken)).filter((run) => fitsFilter(run, filter)));
+    const isCut = taken.length < fitting.length;
+    if (isEnd && !isCut) return { runs };
+    scanned += members.length;
+    cursor = isCut ? taken.at(-1) : members.at(-1);
   }
-  const key = await chooseIndex(context, filter);
-  const runs: Run[] = [];
-  let cursor = filter.cursor;
-  for (let scanned = 0; scanned < maxScanned && runs.length < limit; ) {
-    const wanted = Math.min(batchSize, limit - runs.length, maxScanned - scanned);
-    const members = await readMembers(context, key, cursor, wanted + 1);
-    const batch = members.slice(0, wanted);
-    runs.push(...(await loadHeads(context, batch)).filter((run) => fits(run, filter)));
-    if (members.length <= wanted) return { runs };
-    scanned += batch.length;
-    cursor = batch.at(-1);
-  }
-  return { runs, cursor };
+  return { runs, cursor: cursor ?? newest };
 }
 
-/** The set to walk along: of several the smallest, since members are the same in all, and so are cursors. */
-async function chooseIndex({ connection, keys }: ListContext, filter: RunFilter): Promise<string> {
-  const { status, agent, session } = filter;
+/** The index to walk along: the one with the fewest runs in the filter's time. Members are the same in all, and so are cursors. */
+async function chooseWalk({ connection, keys }: ListContext, filter: RunFilter): Promise<Walk> {
+  const { status, agent, session, tenant, metadata, createdAfter, createdBefore, search } = filter;
   const sets = [
     ...(status === undefined ? [] : [keys.listByStatus(status)]),
     ...(agent === undefined ? [] : [keys.listByAgent(agent)]),
     ...(session === undefined ? [] : [keys.listBySession(session)]),
+    ...(tenant === undefined ? [] : [keys.listByTenant(tenant)]),
   ];
+  const start = createdBefore === undefined ? "+" : `(${listTime(createdBefore)}`;
+  const min = createdAfter === undefined ? "-" : `[${listTime(createdAfter)}`;
+  const isWhole = sets.length < 2 && metadata === undefined;
+  const [atOnce, most] = sizesOf(isWhole, search);
+  const walk = { start, min, isWhole, atOnce, most };
   const [only = keys.listAll] = sets;
-  if (sets.length < 2) return only;
-  const sizes = await connection.use((client) => Promise.all(sets.map((key) => client.zcard(key))));
-  return sets[sizes.indexOf(Math.min(...sizes))] as string;
+  if (sets.length < 2) return { ...walk, key: only };
+  const sizes = await connection.use((client) => Promise.all(sets.map((key) => client.zlexcount(key, min, start))));
+  return { ...walk, key: sets[sizes.indexOf(Math.min(...sizes))] as string };
 }
 
-function readMembers(
+function sizesOf(isWhole: boolean, search: string | undefined): [atOnce: number, most: number] {
+  if (!isWhole) return [peeksAtOnce, mostPeeked];
+  return search === undefined ? [headsAtOnce, mostPeeked] : [idsAtOnce, mostIds];
+}
+
+/** The run that has what is searched as its whole id: the first of the first page, and left out of the walk. */
+async function findWhole(context: ListContext, filter: RunFilter): Promise<Run[]> {
+  const { search, cursor } = filter;
+  if (search === undefined || cursor !== undefined) return [];
+  return (await loadHeads(context, [toMember(search)])).filter((run) => fitsFilter(run, filter));
+}
+
+/** A member whose time is not known. */
+function toMember(runId: string): string {
+  return `${listTime(0)}:${runId}`;
+}
+
+async function readMembers(
   { connection }: ListContext,
-  key: string,
+  { key, start, min }: Walk,
   after: string | undefined,
   count: number,
-): Promise<string[]> {
-  const start = after === undefined ? "+" : `(${after}`;
-  return connection.use((client) => client.zrevrangebylex(key, start, "-", "LIMIT", 0, count));
+): Promise<{ members: string[]; isEnd: boolean }> {
+  // Of two places to begin at, the one further down.
+  const from = after !== undefined && (start === "+" || after < start.slice(1)) ? `(${after}` : start;
+  const members = await connection.use((client) => client.zrevrangebylex(key, from, min, "LIMIT", 0, count + 1));
+  return { members: members.slice(0, count), isEnd: members.length <= count };
+}
+
+/** Those that fit, as far as their ids and, where the index says too little, the fixed part of their heads tell. */
+async function narrow(context: ListContext, walk: Walk, filter: RunFilter, members: string[]): Promise<string[]> {
+  const { search } = filter;
+  const found =
+    search === undefined
+      ? members
+      : members
+          .map((member) => ({ member, runId: runIdOfMember(member) }))
+          .filter(({ runId }) => runId.includes(search) && runId !== search)
+          .map(({ member }) => member);
+  return walk.isWhole ? found : peek(context, filter, found);
+}
+
+const fixedSchema = z.object({
+  agent: z.string(),
+  session: z.string().optional(),
+  tenant: z.string().optional(),
+  metadata: z.record(z.string(), z.unknown()),
+  createdAt: z.number(),
+});
+const statusSchema = z.enum(runStatuses);
+
+/** Reads what a filter looks at and no more. A record that cannot be read stays: who loads it tells of it. */
+async function peek({ connection, keys }: ListContext, filter: RunFilter, members: string[]): Promise<string[]> {
+  if (members.length === 0) return [];
+  const replies = await connection.use((client) => {
+    const pipeline = client.pipeline();
+    for (const member of members) pipeline.hmget(keys.run(runIdOfMember(member)).head, "status", "fixed");
+    return pipeline.exec();
+  });
+  return members.filter((member, index) => {
+    const [error, values] = replies?.[index] ?? [];
+    if (error) return true;
+    const [status, fixed] = values as [string | null, string | null];
+    const known = statusSchema.safeParse(status);
+    const rest = fixedSchema.safeParse(parseJson(fixed));
+    if (!known.success || !rest.success) return status !== null;
+    return fitsFilter({ runId: runIdOfMember(member), status: known.data, ...rest.data }, filter);
+  });
+}
+
+function parseJson(json: string | null): unknown {
+  try {
+    return JSON.parse(json ?? "");
+  } catch {
+    return undefined;
+  }
 }
 
 async function loadHeads({ connection, keys, warn }: ListContext, members: string[]): Promise<Run[]> {
-  if (members.length === 0) return [];
-  const ids = members.map(runIdOfMember);
-  const replies = await connection.use((client) => {
-    const pipeline = client.pipeline();
-    for (const id of ids) pipeline.hgetall(keys.run(id).head);
-    return pipeline.exec();
-  });
-  return (replies ?? []).flatMap((reply, index) => {
-    const runId = ids[index] as string;
-    try {
-      return decodeHead(runId, unwrap(reply) as Record<string, string>) ?? [];
-    } catch (error) {
-      // One record that cannot be read must not hide the others.
-      const code = error instanceof DroverError ? error.code : "wrong_type";
-      warn(code, { runId, code }, "a run is left out of a listing because its record cannot be read");
-      return [];
+  const runs: Run[] = [];
+  for (let from = 0; from < members.length; from += headsAtOnce) {
+    const ids = members.slice(from, from + headsAtOnce).map(runIdOfMember);
+    const replies = await connection.use((client) => {
+      const pipeline = client.pipeline();
+      for (const id of ids) pipeline.hgetall(keys.run(id).head);
+      return pipeline.exec();
+    });
+    for (const [index, runId] of ids.entries()) {
+      try {
+        const run = decodeHead(runId, unwrap(replies?.[index] ?? [null, {}]) as Record<string, string>);
+        if (run) runs.push(run);
+      } catch (error) {
+        // One record that cannot be read must not hide the others.
+        const code = error instanceof DroverError ? error.code : "wrong_type";
+        warn(code, { runId, code }, "a run is left out of a listing because its record cannot be read");
+      }
     }
-  });
-}
-
-function fits(run: Run, filter: RunFilter): boolean {
-  return (
-    (filter.status === undefined || run.status === filter.status) &&
-    (filter.agent === undefined || run.agent === filter.agent) &&
-    (filter.session === undefined || run.session === filter.session)
-  );
+  }
+  return runs;
 }

@@ -3,12 +3,11 @@ import { transcriptOf } from "../core/session.ts";
 import type { CommitResult, Logger, RunStore } from "../ports.ts";
 import { type CommitInput, toCommitArguments, toRemoveArguments } from "./commit-plan.ts";
 import { createDampedWarning, type RedisConnection } from "./connection.ts";
-import { countRuns } from "./count-runs.ts";
+import { createIndexReaders } from "./index-readers.ts";
 import type { Keys } from "./keys.ts";
-import { listRuns } from "./list-runs.ts";
 import { createTranscriptLoader } from "./load-transcript.ts";
 import { createOutputs } from "./outputs.ts";
-import { maxPage, readHead, readHeadWithEntries, runScript, toFields } from "./read.ts";
+import { readHead, readHeadWithEntries, runScript, toFields } from "./read.ts";
 import { damaged, decodeHead } from "./run-codec.ts";
 import { createReaders } from "./run-readers.ts";
 import { commitScript, removeScript } from "./scripts.ts";
@@ -28,7 +27,6 @@ const defaultCacheBytes = 64 * 1024 * 1024;
 export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
   const { connection, keys } = options;
   const readers = createReaders(connection, keys);
-  const listContext = { connection, keys, warn: createDampedWarning(options.logger) };
 
   async function tryCommit(input: CommitInput): Promise<CommitResult> {
     const { runId } = input.run;
@@ -69,8 +67,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     ...readers,
     ...createOutputs(connection, keys),
     ...createSessionStore(connection, keys),
-    list: (filter) => listRuns(listContext, filter),
-    count: (filter = {}) => countRuns(connection, keys, filter),
+    ...createIndexReaders({ connection, keys, warn: createDampedWarning(options.logger) }),
 
     async remove(run) {
       const plan = toRemoveArguments(keys, run);
@@ -80,12 +77,6 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
 
     async tryLease(name, ms) {
       return (await connection.use((client) => client.set(keys.lease(name), "1", "PX", ms, "NX"))) === "OK";
-    },
-
-    async owing(before, limit, offset = 0) {
-      const count = Math.min(limit, maxPage);
-      if (count < 1) return [];
-      return connection.use((client) => client.zrangebyscore(keys.owing, "-inf", `(${before}`, "LIMIT", offset, count));
     },
   };
 }

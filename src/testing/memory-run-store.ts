@@ -3,9 +3,9 @@ import type { Change } from "../core/change.ts";
 import { DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import type { ToolMessage } from "../core/message.ts";
-import { owed } from "../core/owed.ts";
-import { isEnded, minReader, type Run, type RunStatus, runStatuses, schemaVersion } from "../core/run.ts";
-import type { Clock, CommitResult, LiveDelta, RunFilter, RunPage, RunStore } from "../ports.ts";
+import { isEnded, minReader, type Run, schemaVersion } from "../core/run.ts";
+import type { Clock, CommitResult, LiveDelta, RunStore } from "../ports.ts";
+import { createMemoryListing } from "./memory-listing.ts";
 import { copy, createMemorySessions, type MemorySessions } from "./memory-sessions.ts";
 import type { MemorySignals } from "./memory-signals.ts";
 
@@ -74,12 +74,7 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
       options.signals?.notifyRun(runId);
     },
     ...shared,
-    async owing(before, limit, offset = 0) {
-      const ids = owing(runs(), before);
-      return ids.slice(offset, offset + Math.max(0, Math.min(limit, maxPage)));
-    },
-    list: async (filter) => list(runs(), filter),
-    count: async (filter = {}) => count(runs(), filter),
+    ...createMemoryListing(runs),
     async remove(run) {
       const stored = records.get(run.runId)?.run;
       if (stored && (stored.revision !== run.revision || stored.token !== run.token)) return false;
@@ -170,14 +165,6 @@ function dropLive(stored: Stored, clock: Clock | undefined): void {
   if (endedAt !== undefined && clock && clock.now() >= endedAt + liveAfterEndMs) stored.live = [];
 }
 
-function owing(all: Run[], before: number): string[] {
-  return all
-    .map((run) => ({ runId: run.runId, at: owingSince(run) }))
-    .filter((item): item is { runId: string; at: number } => item.at !== undefined && item.at < before)
-    .sort((a, b) => a.at - b.at || compare(a.runId, b.runId))
-    .map(({ runId }) => runId);
-}
-
 const maxPage = 1_000;
 
 function copyRun(run: Run): Run {
@@ -186,40 +173,4 @@ function copyRun(run: Run): Run {
     "unsupported",
     `Run ${run.runId} was written by a newer version of Drover (needs reader ${run.minReader}, this writes for ${minReader}).`,
   );
-}
-
-function owingSince(run: Run): number | undefined {
-  const steps = owed(run);
-  if (steps.length === 0) return undefined;
-  return Math.max(run.updatedAt, Math.min(...steps.map((step) => step.notBefore ?? 0)));
-}
-
-function count(all: Run[], { tenant, agent }: Pick<RunFilter, "tenant" | "agent">): Record<RunStatus, number> {
-  const fitting = all
-    .filter((run) => tenant === undefined || run.tenant === tenant)
-    .filter((run) => agent === undefined || run.agent === agent);
-  const counts = runStatuses.map((status) => [status, fitting.filter((run) => run.status === status).length]);
-  return Object.fromEntries(counts) as Record<RunStatus, number>;
-}
-
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-
-/** A place in the order of creation. */
-const placeOf = (run: Run): string => `${String(run.createdAt).padStart(15, "0")}:${run.runId}`;
-
-function list(all: Run[], filter: RunFilter): RunPage {
-  const limit = Math.min(filter.limit ?? 50, maxPage);
-  const { status, agent, session, cursor } = filter;
-  if (!Number.isInteger(limit) || limit < 1) throw new DroverError("invalid", "A page's limit must be from 1 to 1000.");
-  if (cursor !== undefined && !/^\d{15}:/.test(cursor)) {
-    throw new DroverError("invalid", "This cursor is none of ours. Pass one from the previous page, or none.");
-  }
-  const fitting = all
-    .filter((run) => (status === undefined || run.status === status) && (agent === undefined || run.agent === agent))
-    .filter((run) => session === undefined || run.session === session)
-    .filter((run) => cursor === undefined || placeOf(run) < cursor)
-    .sort((a, b) => compare(placeOf(b), placeOf(a)));
-  const runs = fitting.slice(0, limit).map(copy);
-  const last = runs.at(-1);
-  return fitting.length > limit && last ? { runs, cursor: placeOf(last) } : { runs };
 }

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vitest";
 import type { OpenCall, Run } from "../../src/core/run.ts";
 import { toCommitArguments } from "../../src/redis/commit-plan.ts";
+import { listMember } from "../../src/redis/keys.ts";
 import { runScript } from "../../src/redis/read.ts";
 import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { commitScript } from "../../src/redis/scripts.ts";
@@ -208,23 +209,23 @@ describe("what lies in Redis", () => {
   });
 });
 
-describe("the cache of transcripts", () => {
-  /** Every command on this store's keys while `act` runs. */
-  async function commandsOf(act: () => Promise<unknown>): Promise<string[][]> {
-    const { connection, keys } = setup;
-    const monitor = await connection.client.duplicate({ lazyConnect: false }).monitor();
-    const commands: string[][] = [];
-    monitor.on(
-      "monitor",
-      (_time: string, args: string[]) => void (args.join(" ").includes(keys.prefix) && commands.push(args)),
-    );
-    await act();
-    await connection.client.get(`${keys.prefix}:last`);
-    await vi.waitFor(() => expect(commands.at(-1)).toContain(`${keys.prefix}:last`));
-    monitor.disconnect();
-    return commands.slice(0, -1);
-  }
+/** Every command on this store's keys while `act` runs. */
+async function commandsOf(act: () => Promise<unknown>): Promise<string[][]> {
+  const { connection, keys } = setup;
+  const monitor = await connection.client.duplicate({ lazyConnect: false }).monitor();
+  const commands: string[][] = [];
+  monitor.on(
+    "monitor",
+    (_time: string, args: string[]) => void (args.join(" ").includes(keys.prefix) && commands.push(args)),
+  );
+  await act();
+  await connection.client.get(`${keys.prefix}:last`);
+  await vi.waitFor(() => expect(commands.at(-1)).toContain(`${keys.prefix}:last`));
+  monitor.disconnect();
+  return commands.slice(0, -1);
+}
 
+describe("the cache of transcripts", () => {
   test("reads only the tail of a transcript it knows, in one round trip", async () => {
     const { store, keys } = setup;
     const run = await created(
@@ -374,25 +375,50 @@ describe("a record that is damaged", () => {
 });
 
 describe("big installations", () => {
+  /** Places in indexes, of runs that are not there. */
+  async function crowd(names: string[], count: number): Promise<void> {
+    const { client } = setup.connection;
+    for (let from = 0; from < count; from += 1_000) {
+      const places = Array.from({ length: 1_000 }, (_, index) =>
+        listMember({ runId: `no-${from + index}`, createdAt: 2_000_000 }),
+      );
+      await Promise.all(names.map((name) => client.zadd(name, ...places.flatMap((place) => [0, place]))));
+    }
+  }
+
   test("a listing with a rare combination looks at a bounded number of runs per call", async () => {
-    const { store } = setup;
-    const make = (index: number, fields: Partial<Run>): Promise<unknown> => {
-      const run = newRun({ runId: `run-${index}`, createdAt: 1_000_000 + index, ...fields });
-      return store.create(run, [user("hello")], [runCreated(run)]);
-    };
-    await make(0, { agent: "rare", status: "waiting" });
-    await Promise.all(
-      Array.from({ length: 2_500 }, (_, index) => make(1 + index, { agent: "rare", status: "running" })),
-    );
-    await Promise.all(
-      Array.from({ length: 2_600 }, (_, index) => make(3_000 + index, { agent: "common", status: "waiting" })),
-    );
+    const { store, keys } = setup;
+    await created(store, { agent: "rare", status: "waiting" });
+    await crowd([keys.listByAgent("rare"), keys.listByStatus("waiting")], 6_000);
     const filter = { agent: "rare", status: "waiting" } as const;
     const first = await store.list(filter);
     expect(first).toEqual({ runs: [], cursor: expect.any(String) });
     const second = await store.list({ ...filter, cursor: first.cursor });
-    expect(second.runs.map((run) => run.runId)).toEqual(["run-0"]);
+    expect(second.runs.map((run) => run.runId)).toEqual(["run-a"]);
     expect(second.cursor).toBeUndefined();
+  });
+
+  test("a search looks through a bounded number of ids per call, and finds a whole id at once", async () => {
+    const { store, keys } = setup;
+    await created(store, { runId: "the-needle" });
+    await crowd([keys.listAll], 60_000);
+    expect((await store.list({ search: "the-needle", limit: 1 })).runs).toHaveLength(1);
+    const first = await store.list({ search: "needle" });
+    expect(first).toEqual({ runs: [], cursor: expect.any(String) });
+    const second = await store.list({ search: "needle", cursor: first.cursor });
+    expect(second.runs.map((run) => run.runId)).toEqual(["the-needle"]);
+    expect(second.cursor).toBeUndefined();
+  });
+
+  test("a listing within a time does not look at what is outside of it", async () => {
+    const { store, keys } = setup;
+    await created(store);
+    await crowd([keys.listAll], 6_000);
+    const commands = await commandsOf(async () => {
+      const page = await store.list({ createdBefore: 1_500_000 });
+      expect(page.runs.map((run) => run.runId)).toEqual(["run-a"]);
+    });
+    expect(commands.filter(([name]) => name === "hgetall")).toHaveLength(1);
   });
 
   test("two stores under different prefixes share nothing", async () => {

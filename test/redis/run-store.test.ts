@@ -3,6 +3,7 @@ import { connect } from "../../src/redis/connection.ts";
 import { createKeys } from "../../src/redis/keys.ts";
 import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { outputsContract } from "../contract/outputs.contract.ts";
+import { runIndexContract } from "../contract/run-index.contract.ts";
 import { runStoreContract, type StoreUnderTest } from "../contract/run-store.contract.ts";
 import { sessionsContract } from "../contract/sessions.contract.ts";
 import { deletePrefix, testPrefix } from "../support/redis.ts";
@@ -21,5 +22,6 @@ async function start(): Promise<StoreUnderTest> {
 }
 
 runStoreContract("Redis", start);
+runIndexContract("Redis", start);
 sessionsContract("Redis", start);
 outputsContract("Redis", start);

@@ -4,12 +4,14 @@ import { createMemoryRunStore } from "../../src/testing/memory-run-store.ts";
 import { createMemorySignals } from "../../src/testing/memory-signals.ts";
 import { outputsContract } from "../contract/outputs.contract.ts";
 import { change, committed, created } from "../contract/run-fixtures.ts";
+import { runIndexContract } from "../contract/run-index.contract.ts";
 import { runStoreContract, type StoreUnderTest } from "../contract/run-store.contract.ts";
 import { sessionsContract } from "../contract/sessions.contract.ts";
 import { signalsContract } from "../contract/signals.contract.ts";
 
 const start = async (): Promise<StoreUnderTest> => ({ store: createMemoryRunStore(), close: async () => {} });
 runStoreContract("memory", start);
+runIndexContract("memory", start);
 sessionsContract("memory", start);
 outputsContract("memory", start);
 

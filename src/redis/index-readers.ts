@@ -1,14 +1,30 @@
 import { type RunStatus, runStatuses } from "../core/run.ts";
-import type { RunFilter } from "../ports.ts";
+import { parseCountFilter, type RunFilter } from "../core/run-filter.ts";
+import type { RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
-import { unwrap } from "./read.ts";
+import { type ListContext, listRuns } from "./list-runs.ts";
+import { maxPage, unwrap } from "./read.ts";
+
+/** How runs are found by what commits have noted of them. */
+export function createIndexReaders(context: ListContext): Pick<RunStore, "list" | "count" | "owing"> {
+  const { connection, keys } = context;
+  return {
+    list: (filter) => listRuns(context, filter),
+    count: async (filter = {}) => countRuns(connection, keys, parseCountFilter(filter)),
+    async owing(before, limit, offset = 0) {
+      const count = Math.min(limit, maxPage);
+      if (count < 1) return [];
+      return connection.use((client) => client.zrangebyscore(keys.owing, "-inf", `(${before}`, "LIMIT", offset, count));
+    },
+  };
+}
 
 /**
  * How many runs there are of each status: the sizes of the listing sets, or, narrowed, what commits have counted. Runs
  * that an older version made are in the narrowed counts from their next change of status on.
  */
-export async function countRuns(
+async function countRuns(
   connection: RedisConnection,
   keys: Keys,
   { tenant, agent }: Pick<RunFilter, "tenant" | "agent">,
