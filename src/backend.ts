@@ -13,6 +13,7 @@ import { createKeys } from "./redis/keys.ts";
 import { createRedisClock, type RedisClock } from "./redis/redis-clock.ts";
 import { createRedisRunStore } from "./redis/run-store.ts";
 import { createRedisSignals } from "./redis/signals.ts";
+import { tokenCounter } from "./tokens/token-counter.ts";
 
 /** A URL, ioredis options, or an ioredis instance to copy. */
 export type RedisTarget = string | RedisOptions | Redis;
@@ -52,7 +53,8 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
   const signals = createRedisSignals({ target: redis, connection, keys, logger });
   const isolate = isolatedStep() ? undefined : isolateInChild;
   const gates = createRedisGates({ connection, keys });
-  const engine = createEngine({ ...options, store, queue, signals, gates, clock, ids: createIds(), isolate });
+  const ports = { store, queue, signals, gates, clock, ids: createIds() };
+  const engine = createEngine({ ...options, ...ports, isolate, tokens: tokenCounter });
   return {
     engine,
     store,

@@ -1,3 +1,4 @@
+import type { AgentDefinition } from "../core/agent.ts";
 import { DroverError, toError } from "../core/errors.ts";
 import type { OperatorLimits } from "../core/fleet-limits.ts";
 import type { StartPayload } from "../core/new-run.ts";
@@ -15,6 +16,7 @@ import type {
   StepOutcome,
   StepQueue,
   Telemetry,
+  TokenCounter,
 } from "../ports.ts";
 import { createActiveSteps } from "./active-steps.ts";
 import { createAdvance } from "./advance.ts";
@@ -45,6 +47,8 @@ export type EngineOptions = {
   isolate?: Isolate | undefined;
   /** Default: the usual kinds of secrets, in what is shown and not in what is stored. */
   redaction?: Redaction | undefined;
+  /** Counts as a model does, for requests of agents that are not among `agents`. Default: nobody does. */
+  tokens?: ((model: string) => Promise<TokenCounter>) | undefined;
 };
 
 /** A job of the `runs` queue as read: a run to create, or the reason why there is none. */
@@ -79,7 +83,11 @@ export function createEngine(options: EngineOptions): Engine {
   const active = createActiveSteps(deps);
   const gatekeeper = createGatekeeper({ ...deps, advance, line });
   const stopForgetting = options.signals.onAnnounced(recall.forget);
-  const handle: Engine["handle"] = (runId, read) => createRunHandle({ ...deps, client }, runId, read);
+  const tokens = async ({ name, model }: AgentDefinition): Promise<TokenCounter | undefined> => {
+    const known = options.agents.get(name);
+    return known?.definition.model === model ? known.tokens() : options.tokens?.(model);
+  };
+  const handle: Engine["handle"] = (runId, read) => createRunHandle({ ...deps, client, tokens }, runId, read);
   return {
     client,
     handle,

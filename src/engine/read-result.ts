@@ -20,7 +20,7 @@ import type { AgentCode, RunStore, TokenCounter } from "../ports.ts";
 
 type CutMessage = ToolMessage & { full: FullResult };
 
-const spec: ToolSpec = {
+export const readResultSpec: ToolSpec = {
   name: readResultName,
   description:
     "Reads on in a result of an earlier call that was cut for its length, or finds words in it. Gives so many characters " +
@@ -52,7 +52,7 @@ const minChars = 4;
 /** The agent's tools, and with a result cut in the transcript the one that reads on. */
 export function offeredTools(agent: AgentCode, messages: readonly Message[]): ToolSpec[] {
   const { tools } = agent.definition;
-  return isReadResult(agent, readResultName) && messages.some(isCut) ? [...tools, spec] : tools;
+  return isReadResult(agent, readResultName) && messages.some(isCut) ? [...tools, readResultSpec] : tools;
 }
 
 /** Whether a call of this name is of the built-in tool, and not of one of the agent's own. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Limits } from "../core/agent.ts";
+import type { AgentDefinition, Limits } from "../core/agent.ts";
 import { type AuditEntry, auditOf } from "../core/audit.ts";
 import type { Command } from "../core/command.ts";
 import { type DescribedCall, describedCalls } from "../core/described.ts";
@@ -9,15 +9,17 @@ import type { InputMessage, Message } from "../core/message.ts";
 import { findJson } from "../core/output.ts";
 import type { Redaction } from "../core/redact-event.ts";
 import { answerTextOf } from "../core/reply-text.ts";
+import type { TurnPage } from "../core/report.ts";
 import type { ResultRange } from "../core/result.ts";
 import { isEnded, type Run, type RunError, type RunStatus, type StopReason, type Usage } from "../core/run.ts";
 import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
-import type { RunStore, Signals } from "../ports.ts";
+import type { RunStore, Signals, TokenCounter } from "../ports.ts";
 import type { Client } from "./client.ts";
 import { toInput } from "./command.ts";
 import { type Decided, decideOn, readWholeFeed } from "./decide.ts";
 import { type FollowOptions, follow } from "./follow.ts";
 import { readKept } from "./read-kept.ts";
+import { readTurns, type TurnsOptions } from "./report.ts";
 import { type RunView, toView } from "./run-view.ts";
 
 /** `Output`: what a final answer is read as; text unless an agent with an `output` was given. */
@@ -65,6 +67,12 @@ export type RunHandle<Output = string> = {
    */
   transcript(options?: { session?: boolean | undefined }): Promise<Message[]>;
   /**
+   * What happened turn by turn, told from what is stored, secrets redacted: steps with their times, requests as the model
+   * saw them, answers, calls with their results.
+   * @throws DroverError "invalid" "not_found"
+   */
+  turns(options?: TurnsOptions): Promise<TurnPage>;
+  /**
    * A piece of the whole result of a call, also of one that was cut for the model.
    * @param range characters (UTF-16 code units): `from` default 0, `length` default 65,536.
    * @throws DroverError "not_found" for a call without a result
@@ -87,7 +95,14 @@ export type RunHandle<Output = string> = {
   retry(options?: { limits?: Limits; by?: string }): Promise<void>;
 };
 
-export type HandleDeps = { client: Client; store: RunStore; signals: Signals; redaction: Redaction };
+export type HandleDeps = {
+  client: Client;
+  store: RunStore;
+  signals: Signals;
+  redaction: Redaction;
+  /** Counts as the model of a definition does; undefined if nobody here can. */
+  tokens(definition: AgentDefinition): Promise<TokenCounter | undefined>;
+};
 
 /** @param read makes the output of a structured answer; without it the output is text. */
 export function createRunHandle<Output = string>(
@@ -115,6 +130,7 @@ export function createRunHandle<Output = string>(
       const run = await client.load(runId);
       return readParts(store, run, session ? [[0, run.messageCount]] : ownParts(run));
     },
+    turns: (options) => readTurns(deps, runId, options),
     readResult: async (callId, range) => readKept(store, await client.load(runId), callId, range),
     cancel: async ({ by = "unknown", reason = "cancelled" } = {}) =>
       (await client.command(runId, { type: "cancel_requested", by, reason })).applied,
