@@ -9,6 +9,7 @@ type Make = () => string | Promise<string>;
 type Generated = { file: string; make: Make } | { file: string; parts: Record<string, Make> };
 
 const generated: Generated[] = [
+  { file: ".env.example", make: async () => (await import("../src/config.ts")).toEnvExample() },
   {
     file: "docs/operations.md",
     parts: { metrics: async () => (await import("./docs/metrics.ts")).makeMetricsTable() },

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { loadConfig, readConfig, settings, toSettingsTable } from "../src/config.ts";
+import { loadConfig, readConfig, settings, toEnvExample, toSettingsTable } from "../src/config.ts";
 import { DroverError } from "../src/core/errors.ts";
 import { hidePassword } from "../src/hide-password.ts";
 
@@ -29,6 +29,10 @@ test("an empty environment gives the defaults of the table", () => {
     payloadLimitBytes: 1_048_576,
     stopGraceMs: 10_000,
     redactStored: false,
+    httpHost: "127.0.0.1",
+    httpPort: 7717,
+    httpBodyLimitBytes: 2_097_152,
+    httpTimeoutMs: 30_000,
     otel: {},
   });
 });
@@ -52,6 +56,13 @@ test.each([
   ["DROVER_STOP_GRACE_MS", "0", "stopGraceMs", 0],
   ["DROVER_LOG_LEVEL", "debug", "logLevel", "debug"],
   ["OPENAI_BASE_URL", "http://localhost:11434/v1", "openaiBaseUrl", "http://localhost:11434/v1"],
+  ["DROVER_HTTP_PORT", "0", "httpPort", 0],
+  ["DROVER_HTTP_HOST", "::", "httpHost", "::"],
+  ["DROVER_HTTP_HOST", "drover.internal", "httpHost", "drover.internal"],
+  ["DROVER_HTTP_BODY_LIMIT", "4096", "httpBodyLimitBytes", 4096],
+  ["DROVER_HTTP_TIMEOUT_MS", "1000", "httpTimeoutMs", 1000],
+  ["DROVER_HTTP_SECURE_COOKIES", "false", "httpSecureCookies", false],
+  ["DROVER_TRACE_URL", "http://localhost:16686/trace/{traceId}", "traceUrl", "http://localhost:16686/trace/{traceId}"],
 ] as const)("%s=%s is taken", (name, value, key, expected) => {
   expect(readConfig({ [name]: value })[key]).toBe(expected);
 });
@@ -68,6 +79,14 @@ test.each([
   ["DROVER_STOP_GRACE_MS", "-1"],
   ["OPENAI_API_KEY", "two words"],
   ["OPENAI_BASE_URL", "ftp://host"],
+  ["DROVER_HTTP_PORT", "65536"],
+  ["DROVER_HTTP_HOST", "localhost:7717"],
+  ["DROVER_HTTP_HOST", "a b"],
+  ["DROVER_HTTP_BODY_LIMIT", "0"],
+  ["DROVER_HTTP_TIMEOUT_MS", "10"],
+  ["DROVER_HTTP_SECURE_COOKIES", "yes"],
+  ["DROVER_TRACE_URL", "http://localhost:16686/trace/"],
+  ["DROVER_TRACE_URL", "javascript:{traceId}"],
 ])("%s=%s is refused with the name, what was expected and what was received", (name, value) => {
   const message = problemOf({ [name]: value });
   const setting = settings.find((one) => one.name === name);
@@ -147,6 +166,13 @@ test("the table for the README has a row for every setting", () => {
   const table = toSettingsTable();
   for (const setting of settings) expect(table).toContain(`| \`${setting.name}\` |`);
   expect(table).toContain("`OTEL_*`");
+});
+
+test("the example for .env describes every setting and sets none", () => {
+  const example = toEnvExample();
+  for (const { name, defaultValue = "" } of settings) expect(example).toContain(`\n# ${name}=${defaultValue}\n`);
+  expect(example.split("\n").filter((line) => line !== "" && !line.startsWith("#"))).toEqual([]);
+  expect(example.split("\n").filter((line) => line.length > 200)).toEqual([]);
 });
 
 test.each([

@@ -1,0 +1,56 @@
+import type { z } from "zod";
+import type { LogLevel } from "../core/defaults.ts";
+import type { Policy } from "../core/policy.ts";
+import type { StoredKey } from "../ports.ts";
+import type { RedactPattern } from "../redaction/patterns.ts";
+
+/** What Drover's programs are set by. Durations in ms, sizes in bytes. */
+export type Config = {
+  /** Undefined: a private Redis where a command can have one, else an error. */
+  redisUrl: string | undefined;
+  prefix: string;
+  concurrency: number;
+  model: string;
+  openaiApiKey: string | undefined;
+  openaiBaseUrl: string | undefined;
+  logLevel: LogLevel;
+  payloadLimitBytes: number;
+  stopGraceMs: number;
+  /** What operators decide about tools; undefined: nothing. */
+  policy: Policy | undefined;
+  /** What is a secret too, beside the kinds that Drover knows; undefined: nothing. */
+  redactPatterns: RedactPattern[] | undefined;
+  /** Whether what is kept of a run is redacted too. */
+  redactStored: boolean;
+  /** Where `drover serve` and `drover dev` listen. Port 0: any free one. */
+  httpHost: string;
+  httpPort: number;
+  /** Keys that are set here rather than kept in Redis, without their secrets; undefined: none. */
+  apiKeys: StoredKey[] | undefined;
+  httpBodyLimitBytes: number;
+  httpTimeoutMs: number;
+  /** Undefined: true unless the server listens on loopback alone. */
+  httpSecureCookies: boolean | undefined;
+  /** Where a trace is looked at, with `{traceId}` in it; undefined: nowhere. */
+  traceUrl: string | undefined;
+  /** The standard `OTEL_*` variables, as they are. */
+  otel: Record<string, string>;
+};
+
+/** One row of the settings table. */
+export type Setting = {
+  name: string;
+  description: string;
+  /** As text for people; undefined: no default. */
+  defaultValue: string | undefined;
+  /** What a value must be, to finish the sentence "expected ...". */
+  expected: string;
+  secret: boolean;
+};
+
+export type SettingSpec = Setting & {
+  key: Exclude<keyof Config, "otel">;
+  schema: z.ZodType;
+  /** The schema's own words say more than `expected`. */
+  tellsMore?: boolean;
+};
