@@ -172,7 +172,7 @@ export function prepare(
   const logger = options.logger ? redactLogs(options.logger, redactor) : createLogger({ level: "warn", redactor });
   const { telemetry, shutdown } = options.telemetry
     ? { telemetry: options.telemetry, shutdown: async () => {} }
-    : startTelemetry(process.env, logger, redactor);
+    : startTelemetry(process.env, logger, { redactor });
   const agents = governAgents([...byName.values()], options.policy);
   const limits = readLimits(options.limits);
   const backendOptions = { redis, prefix, agents, telemetry, logger, payloadLimitBytes, redaction, limits };

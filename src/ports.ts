@@ -192,4 +192,12 @@ export type {
 } from "./ports-operators.ts";
 export type { Count, RequestFacts, StepSpan, Telemetry } from "./ports-telemetry.ts";
 export type { TokenCounter } from "./ports-tokens.ts";
-export type { Logger, ToolCaller, ToolGate, ToolOutcome, ToolRequest } from "./ports-tools.ts";
+export type {
+  Logger,
+  PlanOptions,
+  SchemaCheck,
+  ToolCaller,
+  ToolGate,
+  ToolOutcome,
+  ToolRequest,
+} from "./ports-tools.ts";

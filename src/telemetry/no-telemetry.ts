@@ -1,5 +1,6 @@
 import { isSpanContextValid, type SpanContext, trace } from "@opentelemetry/api";
 import type { Telemetry } from "../ports.ts";
+import { withoutMetrics } from "./combine.ts";
 import { parseTraceparent, reserveTrace } from "./ids.ts";
 
 /** The span a new run hangs under: `traceparent` wins over the active span. */
@@ -15,12 +16,12 @@ export function parentOf(traceparent: string | undefined): SpanContext | undefin
  * is on. It then counts as sampled, unless the `traceparent` or the active span says otherwise.
  */
 export function createNoTelemetry(): Telemetry {
-  return {
+  return withoutMetrics({
     startTrace: (runId, traceparent) => reserveTrace(runId, parentOf(traceparent)),
     recordStart() {},
     withStep: (_run, _step, fn) => fn(),
     recordStep() {},
     recordApproval() {},
     recordEnd() {},
-  };
+  });
 }

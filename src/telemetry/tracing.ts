@@ -11,11 +11,12 @@ import {
   type Tracer,
   trace,
 } from "@opentelemetry/api";
-import { toError } from "../core/errors.ts";
 import { createRedactor, type Redactor } from "../core/redact.ts";
 import type { Run, RunTrace } from "../core/run.ts";
-import type { Logger, Telemetry } from "../ports.ts";
+import type { Logger } from "../ports.ts";
 import { errorType, operation, operations, spanNames } from "./attributes.ts";
+import type { Traces } from "./combine.ts";
+import { createGuard } from "./guard.ts";
 import { reserveTrace, type StepName, stepSpanId } from "./ids.ts";
 import { createNoTelemetry, parentOf } from "./no-telemetry.ts";
 import type { ReservedIds } from "./reserved-ids.ts";
@@ -41,9 +42,9 @@ export const decidedKey: symbol = createContextKey("drover sampling decided");
  *
  * Never throws because of telemetry; the first trouble is logged, once.
  */
-export function createTelemetry(options: TelemetryOptions & { ids: ReservedIds }): Telemetry {
+export function createTelemetry(options: TelemetryOptions & { ids: ReservedIds }): Traces {
   const { tracer, ids } = options;
-  const guard = createGuard(options.logger);
+  const guard = createGuard(options.logger, "telemetry failed; runs go on without it");
   const redact = spanRedactor(options.redactor ?? createRedactor());
   const emit = (run: Run, plan: () => SpanPlan): void =>
     guard(() => {
@@ -88,9 +89,9 @@ export function createTelemetry(options: TelemetryOptions & { ids: ReservedIds }
  * A step's span is begun when its user code begins, so that the spans of that code hang under it, and is emitted only
  * if its outcome was committed.
  */
-export function createTelemetryOnForeignProvider(options: TelemetryOptions): Telemetry {
+export function createTelemetryOnForeignProvider(options: TelemetryOptions): Traces {
   const { tracer } = options;
-  const guard = createGuard(options.logger);
+  const guard = createGuard(options.logger, "telemetry failed; runs go on without it");
   const redact = spanRedactor(options.redactor ?? createRedactor());
   const roots = createPending();
   const steps = createPending();
@@ -221,18 +222,4 @@ function finish(span: Span, plan: SpanPlan): void {
     span.setStatus({ code: SpanStatusCode.ERROR });
   }
   span.end(new Date(Math.max(plan.startedAt, plan.endedAt)));
-}
-
-/** Runs telemetry so that its trouble stays its own: undefined instead of an error, one line for the first. */
-function createGuard(logger: Logger): <T>(attempt: () => T) => T | undefined {
-  let told = false;
-  return (attempt) => {
-    try {
-      return attempt();
-    } catch (thrown) {
-      if (!told) logger.warn({ error: toError(thrown).message }, "telemetry failed; runs go on without it");
-      told = true;
-      return undefined;
-    }
-  };
 }

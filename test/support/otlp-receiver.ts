@@ -19,10 +19,21 @@ export type ReceivedSpan = {
   resource: Record<string, Value>;
 };
 
+/** A series of a metric at one export. `value`: of a histogram its sum. */
+export type ReceivedPoint = {
+  name: string;
+  unit: string;
+  attributes: Record<string, Value>;
+  value: number;
+  count: number | undefined;
+};
+
 export type OtlpReceiver = {
   /** For `OTEL_EXPORTER_OTLP_ENDPOINT`; set `OTEL_EXPORTER_OTLP_PROTOCOL=http/json` with it. */
   url: string;
   spans: ReceivedSpan[];
+  /** What the last export of metrics said. */
+  points: ReceivedPoint[];
   /** Bodies as they came, whatever their form. */
   bodies: Buffer[];
   /** Headers and path of each request. */
@@ -38,6 +49,7 @@ export type OtlpReceiver = {
 /** A collector on a free local port that takes traces over OTLP/HTTP with JSON bodies. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
+  const points: ReceivedPoint[] = [];
   const bodies: Buffer[] = [];
   const headers: IncomingMessage["headers"][] = [];
   const paths: string[] = [];
@@ -48,7 +60,10 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     bodies.push(body);
     headers.push(request.headers);
     paths.push(request.url ?? "");
-    if (behaviour === "take" && request.headers["content-type"] === "application/json") spans.push(...decode(body));
+    if (behaviour === "take" && request.headers["content-type"] === "application/json") {
+      if (request.url?.endsWith("/metrics")) points.splice(0, points.length, ...decodeMetrics(body));
+      else spans.push(...decode(body));
+    }
     for (const look of watchers) look();
     answer(response, behaviour);
   };
@@ -60,6 +75,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   return {
     url: `http://127.0.0.1:${port}`,
     spans,
+    points,
     bodies,
     headers,
     paths,
@@ -146,6 +162,44 @@ function decode(body: Buffer): ReceivedSpan[] {
         status: span.status.code,
         resource: toRecord(resource.attributes),
       })),
+    ),
+  );
+}
+
+const pointSchema = z.object({
+  attributes: attributesSchema,
+  asDouble: z.number().optional(),
+  asInt: z.coerce.number().optional(),
+  sum: z.number().optional(),
+  count: z.coerce.number().optional(),
+});
+const dataSchema = z.object({ dataPoints: z.array(pointSchema) }).optional();
+const metricsSchema = z.object({
+  resourceMetrics: z.array(
+    z.object({
+      scopeMetrics: z.array(
+        z.object({
+          metrics: z.array(
+            z.object({ name: z.string(), unit: z.string(), sum: dataSchema, gauge: dataSchema, histogram: dataSchema }),
+          ),
+        }),
+      ),
+    }),
+  ),
+});
+
+function decodeMetrics(body: Buffer): ReceivedPoint[] {
+  return metricsSchema.parse(JSON.parse(body.toString())).resourceMetrics.flatMap(({ scopeMetrics }) =>
+    scopeMetrics.flatMap(({ metrics }) =>
+      metrics.flatMap(({ name, unit, sum, gauge, histogram }) =>
+        (sum ?? gauge ?? histogram ?? { dataPoints: [] }).dataPoints.map((point) => ({
+          name,
+          unit,
+          attributes: toRecord(point.attributes),
+          value: point.asDouble ?? point.asInt ?? point.sum ?? 0,
+          count: point.count,
+        })),
+      ),
     ),
   );
 }

@@ -10,7 +10,7 @@ export const createdAt = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 export const canary = "canary-7f3a";
 
 export function aRun(
-  telemetry: Telemetry,
+  telemetry: Pick<Telemetry, "startTrace">,
   options: { session?: string; traceparent?: string; runId?: string } = {},
 ): Run {
   const runId = options.runId ?? "order-42";

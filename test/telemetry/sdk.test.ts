@@ -25,8 +25,9 @@ afterEach(async () => {
   vi.unstubAllEnvs();
 });
 
-/** Starts telemetry as a process with these variables would. */
-function start(env: Record<string, string>): StartedTelemetry {
+/** Starts telemetry as a process with these variables would; of metrics other tests tell. */
+function start(given: Record<string, string>): StartedTelemetry {
+  const env = { OTEL_METRICS_EXPORTER: "none", ...given };
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
   const one = startTelemetry(process.env, logger);
   started.push(one);

@@ -13,7 +13,7 @@ import {
 } from "@opentelemetry/sdk-trace";
 import { describe, expect, test } from "vitest";
 import type { Run } from "../../src/core/run.ts";
-import type { Telemetry } from "../../src/ports.ts";
+import type { Traces } from "../../src/telemetry/combine.ts";
 import { stepSpanId } from "../../src/telemetry/ids.ts";
 import { createNoTelemetry } from "../../src/telemetry/no-telemetry.ts";
 import { createReservedIds } from "../../src/telemetry/reserved-ids.ts";
@@ -23,7 +23,7 @@ import { approval, aRun, createdAt, definition, ended, modelSpan, recordingLogge
 
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-type Process = { telemetry: Telemetry; spans: () => ReadableSpan[] };
+type Process = { telemetry: Traces; spans: () => ReadableSpan[] };
 
 /** A process whose tracer provider is ours. */
 function ownProcess(env: Record<string, string> = {}): Process {
