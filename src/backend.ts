@@ -6,7 +6,7 @@ import { createEngine, type Engine } from "./engine/engine.ts";
 import type { SweepDeps } from "./engine/sweep.ts";
 import { createIds } from "./ids.ts";
 import { isolatedStep, isolateInChild } from "./isolate.ts";
-import type { AgentRegistry, Logger, Telemetry } from "./ports.ts";
+import type { AgentRegistry, Logger, Signals, Telemetry } from "./ports.ts";
 import { type ConnectionRole, connect, type RedisConnection } from "./redis/connection.ts";
 import { createRedisGates } from "./redis/gates.ts";
 import { createKeys } from "./redis/keys.ts";
@@ -35,6 +35,7 @@ export type BackendOptions = {
 export type Backend = SweepDeps & {
   engine: Engine;
   clock: RedisClock;
+  signals: Signals;
   connection: RedisConnection;
   close(): Promise<void>;
 };
@@ -60,6 +61,7 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
     store,
     queue,
     clock,
+    signals,
     logger,
     connection,
     close: async () => {

@@ -62,11 +62,13 @@ export type FeedState = {
   newest: string | undefined;
 };
 
-export function startFeed(position: FeedPosition, turns: number): FeedState {
+/** @param wholeText the reader has had some of that execution's text, and is given all of it again. */
+export function startFeed(position: FeedPosition, turns: number, wholeText: boolean = false): FeedState {
   const { seq, execution, length } = position;
+  const had = wholeText ? 0 : length;
   const isOpen = execution !== undefined && length > 0;
-  const open = isOpen ? { turn: turns + 1, attempt: 1, execution, length, known: "" } : undefined;
-  return { seq, at: 0, turns, open, skip: length, newest: execution };
+  const open = isOpen ? { turn: turns + 1, attempt: 1, execution, length: had, known: "" } : undefined;
+  return { seq, at: 0, turns, open, skip: had, newest: execution };
 }
 
 export type Fed = { state: FeedState; events: RunFeedEvent[] };

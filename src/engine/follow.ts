@@ -16,6 +16,8 @@ import { transcriptOf } from "../core/session.ts";
 import type { LiveDelta, RunStore, Signals } from "../ports.ts";
 
 const pageSize = 200;
+/** So many entries are held with their content at a time: each may point at a megabyte. */
+const portion = 16;
 /** Looked at this often even if no signal came: signals are best effort. */
 const lookEveryMs = 1_000;
 
@@ -23,31 +25,47 @@ export type FollowOptions = {
   /** Goes on after the event with this `id` or `seq`; default: from the beginning. */
   after?: string | number | undefined;
   signal?: AbortSignal | undefined;
+  /** If `after` is in the middle of an execution's text, that text comes again from its beginning. */
+  wholeText?: boolean | undefined;
 };
 
-type Deps = { store: RunStore; signals: Signals };
+/** What a feed is made of; of the signals only that something happened. */
+export type FollowDeps = {
+  store: Pick<RunStore, "load" | "readFeed" | "readLive" | "readMessages" | "readResults">;
+  signals: Pick<Signals, "onRun">;
+};
+type Store = FollowDeps["store"];
 
 /**
  * A run's feed, from any point, during and after the run: ends with the event that ended it.
  *
  * @throws DroverError "invalid" for an `after` that is no event's id, "not_found" for an unknown run.
  */
-export async function* follow(deps: Deps, runId: string, options: FollowOptions = {}): AsyncGenerator<RunFeedEvent> {
+export async function* follow(
+  deps: FollowDeps,
+  runId: string,
+  options: FollowOptions = {},
+): AsyncGenerator<RunFeedEvent> {
   const { store, signals } = deps;
+  const { signal } = options;
   const position = fromFeedId(options.after ?? 0);
   if (!position) {
     throw new DroverError("invalid", `after: expected the id or seq of an event, got ${JSON.stringify(options.after)}`);
   }
-  const bell = createBell(options.signal);
+  const bell = createBell(signal);
   let unsubscribe: () => void = () => {};
   try {
     unsubscribe = await signals.onRun(runId, bell.ring);
-    const reader = await createReader(store, runId, position);
-    while (!options.signal?.aborted) {
-      const { events, ended } = await reader.read();
-      yield* events;
-      if (ended) return;
-      if (events.length === 0) await bell.wait(lookEveryMs);
+    const reader = await createReader(store, runId, { position, wholeText: options.wholeText });
+    while (!signal?.aborted) {
+      let count = 0;
+      for await (const events of reader.read()) {
+        count += events.length;
+        yield* events;
+        if (signal?.aborted) return;
+      }
+      if (reader.ended()) return;
+      if (count === 0) await bell.wait(lookEveryMs);
     }
   } finally {
     unsubscribe();
@@ -85,58 +103,73 @@ function createBell(signal: AbortSignal | undefined): Bell {
   };
 }
 
-type Reader = { read(): Promise<{ events: RunFeedEvent[]; ended: boolean }> };
+type Reader = {
+  /** What there is now, in portions. */
+  read(): AsyncGenerator<RunFeedEvent[]>;
+  /** Whether all that was read up to the run's end. */
+  ended(): boolean;
+};
 
-async function createReader(store: RunStore, runId: string, position: FeedPosition): Promise<Reader> {
-  const begun = await startState(store, runId, position);
+type Place = { position: FeedPosition; wholeText?: boolean | undefined };
+
+async function createReader(store: Store, runId: string, place: Place): Promise<Reader> {
+  const begun = await startState(store, runId, place);
   const { transcript } = begun;
   let { state, ended } = begun;
+  let complete = ended;
   let live = "0";
   let held: LiveDelta[] = [];
 
   /** Gives out live text up to the next turn; text of later turns waits until the entries before it were read. */
-  async function drain(winner?: string): Promise<RunFeedEvent[]> {
-    const events: RunFeedEvent[] = [];
+  async function* drain(winner?: string): AsyncGenerator<RunFeedEvent[]> {
     for (;;) {
       const page = held.length > 0 ? { deltas: [], next: live } : await store.readLive(runId, live);
       const deltas = [...held, ...page.deltas];
       live = page.next;
       held = [];
+      const events: RunFeedEvent[] = [];
       for (const [index, delta] of deltas.entries()) {
         const fed = feedDelta(state, delta, winner);
         if (!fed) {
           held = deltas.slice(index);
-          return events;
+          yield events;
+          return;
         }
         state = fed.state;
         events.push(...fed.events);
       }
-      if (deltas.length === 0) return events;
+      yield events;
+      if (deltas.length === 0) return;
     }
   }
 
-  async function read(): Promise<{ events: RunFeedEvent[]; ended: boolean }> {
+  async function* give(entry: ExpandedEntry): AsyncGenerator<RunFeedEvent[]> {
+    // Text was published before the commit of its answer.
+    if (entry.type === "model_answered") yield* drain(entry.execution);
+    if (entry.type === "model_failed") yield* drain();
+    const fed = feedEntry(state, entry, textOf);
+    state = fed.state;
+    ended = entry.type === "run_ended" || entry.type === "run_rejected" || (ended && entry.type === "usage_reported");
+    yield fed.events;
+  }
+
+  async function* read(): AsyncGenerator<RunFeedEvent[]> {
     const entries = await store.readFeed(runId, state.seq, pageSize);
-    if (entries.length === 0) return { events: await drain(), ended };
-    const events: RunFeedEvent[] = [];
-    for (const entry of await expand(store, { runId, transcript }, entries)) {
-      // Text was published before the commit of its answer.
-      if (entry.type === "model_answered") events.push(...(await drain(entry.execution)));
-      if (entry.type === "model_failed") events.push(...(await drain()));
-      const fed = feedEntry(state, entry, textOf);
-      state = fed.state;
-      events.push(...fed.events);
-      ended = entry.type === "run_ended" || entry.type === "run_rejected" || (ended && entry.type === "usage_reported");
+    complete = false;
+    if (entries.length === 0) yield* drain();
+    for (let from = 0; from < entries.length; from += portion) {
+      const expanded = await expand(store, { runId, transcript }, entries.slice(from, from + portion));
+      for (const entry of expanded) yield* give(entry);
     }
     if (!ended && entries.at(-1)?.type === "usage_reported") ended = await hasEndedAt(store, runId, state.seq);
-    return { events, ended: ended && entries.length < pageSize };
+    complete = ended && entries.length < pageSize;
   }
 
-  return { read };
+  return { read, ended: () => complete };
 }
 
 /** Usage may come after the end, and a reader may go on from the end. */
-async function hasEndedAt(store: RunStore, runId: string, seq: number): Promise<boolean> {
+async function hasEndedAt(store: Store, runId: string, seq: number): Promise<boolean> {
   const run = await store.load(runId);
   return run === null || (isEnded(run) && run.eventSeq <= seq);
 }
@@ -144,24 +177,24 @@ async function hasEndedAt(store: RunStore, runId: string, seq: number): Promise<
 /** `transcript`: the name of the one that entries point into. */
 type Start = { state: FeedState; ended: boolean; transcript: string };
 
-async function startState(store: RunStore, runId: string, position: FeedPosition): Promise<Start> {
+async function startState(store: Store, runId: string, { position, wholeText }: Place): Promise<Start> {
   const run = await store.load(runId);
   if (!run) throw unknownRun(runId);
   const [next] = await store.readFeed(runId, position.seq, 1);
   const transcript = transcriptOf(run);
-  if (!next) return { state: startFeed(position, run.turns), ended: isEnded(run), transcript };
+  if (!next) return { state: startFeed(position, run.turns, wholeText), ended: isEnded(run), transcript };
   const turn = next.type === "model_answered" ? next.turn - 1 : next.turn;
-  return { state: startFeed(position, turn), ended: false, transcript };
+  return { state: startFeed(position, turn, wholeText), ended: false, transcript };
 }
 
 /** Puts the content in that entries point at; the feed itself repeats none. */
-async function expand(store: RunStore, of: Source, entries: FeedEntry[]): Promise<ExpandedEntry[]> {
+async function expand(store: Store, of: Source, entries: FeedEntry[]): Promise<ExpandedEntry[]> {
   return Promise.all(entries.map((entry) => expandOne(store, of, entry)));
 }
 
 type Source = { runId: string; transcript: string };
 
-async function expandOne(store: RunStore, { runId, transcript }: Source, entry: FeedEntry): Promise<ExpandedEntry> {
+async function expandOne(store: Store, { runId, transcript }: Source, entry: FeedEntry): Promise<ExpandedEntry> {
   switch (entry.type) {
     case "run_created":
     case "messages_appended":

@@ -1,26 +1,75 @@
-import { Hono } from "hono";
+import { Hono, type MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { DroverError } from "../core/errors.ts";
 import { createAccess } from "./access/access.ts";
 import { createPages } from "./pages/pages.ts";
+import { answerProblem, createErrorHandler, isOpenAiPath, toProblem } from "./problem.ts";
 import { createRunsApi } from "./runs/runs-api.ts";
+import { createServiceRoutes } from "./runs/service-routes.ts";
 import { runsFor } from "./scoped-runs.ts";
-import type { HttpDeps, HttpEnv, Peer } from "./types.ts";
+import type { HttpDeps, HttpEnv, Peer, RunApi } from "./types.ts";
 import { createV1 } from "./v1/v1.ts";
 
 /**
  * All of HTTP as one function from Request to Response, so that it runs in any server and in tests without a socket.
- * Order: request id and headers, access, the caller's runs, then the API, `/v1` and the pages.
+ * Order: access (with the request's id, headers and log line around all that follows), limits of time and size, the
+ * caller's runs, then `/v1`, the API and the pages.
  */
 export function createHttp(deps: HttpDeps): (request: Request, peer?: Peer) => Promise<Response> {
   const app = new Hono<HttpEnv>();
   const access = createAccess(deps);
+  const api = createRunsApi(deps);
+  const runs = withSharedFeed(deps);
+  app.onError(createErrorHandler(deps.logger));
+  app.notFound((context) =>
+    answerProblem(context, {
+      status: 404,
+      code: "not_found",
+      detail: "Nothing is at this address. See /openapi.json.",
+    }),
+  );
   app.use(access.identify);
+  app.use(limitTime(deps.settings.requestTimeoutMs));
+  app.use(limitBody(deps.settings.bodyLimitBytes));
   app.use(async (context, next) => {
-    context.set("runs", runsFor(deps.runs, context.var.caller));
+    const { caller } = context.var;
+    // Whether the server is well, anybody may ask.
+    if (caller) context.set("runs", runsFor(runs, caller));
     await next();
   });
   app.route("/", access.routes);
   app.route("/v1", createV1(deps));
-  app.route("/", createRunsApi(deps));
+  app.route("/", api);
+  app.route("/", createServiceRoutes(deps, api));
   app.route("/", createPages(deps));
   return async (request, peer = {}) => app.fetch(request, peer);
+}
+
+/** Watching a run reads over what all watchers share. */
+function withSharedFeed({ runs, watch }: HttpDeps): RunApi {
+  const get = (runId: string): ReturnType<RunApi["get"]> => ({
+    ...runs.get(runId),
+    events: (options) => watch.events(runId, options),
+  });
+  return { ...runs, get: get as RunApi["get"] };
+}
+
+/** Streams have begun by then; below `/v1` an answer may take as long as the model does. */
+function limitTime(ms: number): MiddlewareHandler<HttpEnv> {
+  return async (context, next) => {
+    if (isOpenAiPath(context.req.path)) return next();
+    const late = Promise.withResolvers<never>();
+    const error = new DroverError("timeout", `The request was not answered within ${ms} ms. Ask again in a moment.`);
+    const timer = setTimeout(() => late.reject(error), ms);
+    try {
+      await Promise.race([next(), late.promise]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+}
+
+function limitBody(maxSize: number): MiddlewareHandler<HttpEnv> {
+  const error = new DroverError("too_large", `The body has more than ${maxSize} bytes, which is the limit.`);
+  return bodyLimit({ maxSize, onError: (context) => answerProblem(context, toProblem(error)) });
 }

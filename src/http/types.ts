@@ -67,5 +67,7 @@ export type HttpDeps = {
   metrics?: (() => Promise<string>) | undefined;
   /** The raw queues' pages, mounted below `/queues`. */
   board?: ((request: Request) => Promise<Response>) | undefined;
+  /** Aborts when the server closes: streams end, and it is not ready any more. */
+  closing?: AbortSignal | undefined;
   settings: HttpSettings;
 };

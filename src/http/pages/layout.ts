@@ -65,7 +65,7 @@ function signOut({ name }: Caller, csrf: string): Html {
 
 /** - `next`: what to do about it; paragraphs and links. */
 export type Trouble = {
-  status: 400 | 401 | 403 | 404 | 409 | 413 | 429 | 500 | 503;
+  status: 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 500 | 501 | 503 | 504;
   title: string;
   text: string;
   next?: Html | undefined;

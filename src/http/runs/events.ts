@@ -1,0 +1,119 @@
+import { z } from "zod";
+import { DroverError } from "../../core/errors.ts";
+import { fromFeedId, type RunFeedEvent } from "../../core/feed.ts";
+import type { RunHandle } from "../../engine/run-handle.ts";
+import { redactedFeed } from "../redacted-feed.ts";
+import { answerEvents, toFrame } from "../sse.ts";
+import type { HttpContext, HttpDeps } from "../types.ts";
+import { type Api, addEndpoint } from "./endpoint.ts";
+import { runIdParams } from "./parameters.ts";
+
+const retryMs = 1_000;
+const lookAgainMs = 500;
+
+export function addEvents(api: Api, deps: HttpDeps): void {
+  addEndpoint(
+    api,
+    {
+      method: "get",
+      path: "/runs/{runId}/events",
+      tag: "Runs",
+      summary: "Watch a run",
+      scope: "read",
+      params: runIdParams,
+      query: z.object({
+        after: z.string().max(200).optional().describe("Go on after the event with this id"),
+      }),
+      headers: z.object({
+        "last-event-id": z.string().max(200).optional().describe("As `after`; sent by a client that connects again"),
+      }),
+      answers: {
+        200: {
+          description: "Server-sent events",
+          content: { "text/event-stream": { schema: z.string() } },
+        },
+        204: {
+          description: "The run has ended and there is nothing after that event. A client need not connect again.",
+        },
+      },
+      problems: [404],
+    },
+    async (context, { params, query, headers }) => {
+      const after = headers["last-event-id"] || query.after || undefined;
+      if (after !== undefined && !fromFeedId(after)) {
+        throw new DroverError("invalid", `Last-Event-ID: expected the id of an event, got ${JSON.stringify(after)}.`);
+      }
+      return watch(context, deps, { run: context.var.runs.get(params.runId), after });
+    },
+  );
+}
+
+const ends = new Set(["completed", "failed", "cancelled", "rejected"]);
+
+async function watch(
+  context: HttpContext,
+  deps: HttpDeps,
+  { run, after }: { run: RunHandle; after: string | undefined },
+): Promise<Response> {
+  const { status } = await run.status();
+  const gone = new AbortController();
+  const events = eventsThroughOutages(run, deps, { after, signal: gone.signal });
+  let first: IteratorResult<RunFeedEvent> | undefined;
+  if (after !== undefined && ends.has(status)) {
+    first = await events.next();
+    if (first.done) return context.body(null, 204);
+  }
+  const { heartbeatMs } = deps.settings;
+  return answerEvents(toFrames(events, first?.value), {
+    heartbeatMs,
+    retryMs,
+    closing: deps.closing,
+    onEnd: () => gone.abort(),
+  });
+}
+
+async function* toFrames(
+  events: AsyncGenerator<RunFeedEvent>,
+  first: RunFeedEvent | undefined,
+): AsyncGenerator<string> {
+  if (first) yield toEventFrame(first);
+  for await (const event of events) yield toEventFrame(event);
+}
+
+const toEventFrame = (event: RunFeedEvent): string =>
+  toFrame({ id: event.id, event: event.type, data: JSON.stringify(event) });
+
+/** An outage of Redis after the beginning is waited out: a browser would not connect again after an answer of 503. */
+async function* eventsThroughOutages(
+  run: RunHandle,
+  { redactor }: HttpDeps,
+  { after, signal }: { after: string | undefined; signal: AbortSignal },
+): AsyncGenerator<RunFeedEvent> {
+  let last = after;
+  for (;;) {
+    try {
+      for await (const event of redactedFeed((options) => run.events(options), redactor, { after: last, signal })) {
+        last = event.id;
+        yield event;
+      }
+      return;
+    } catch (error) {
+      const away = error instanceof DroverError && error.code === "queue_unavailable";
+      if (!away || signal.aborted) throw error;
+      await pause(lookAgainMs, signal);
+      if (signal.aborted) return;
+    }
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done);
+  });
+}

@@ -1,0 +1,80 @@
+import { OpenAPIHono } from "@hono/zod-openapi";
+import { z } from "zod";
+import { answerProblem } from "../problem.ts";
+import type { HttpDeps, HttpEnv } from "../types.ts";
+import { type Api, addEndpoint } from "./endpoint.ts";
+import { makeDocument } from "./openapi.ts";
+
+const okSchema = z.object({ status: z.literal("ok") });
+
+/** Whether the process lives and can work, which anybody may ask without a key, and what the API is. */
+export function createServiceRoutes(deps: HttpDeps, api: Api): Api {
+  const open: Api = new OpenAPIHono<HttpEnv>();
+  const document = (): object => {
+    documented ??= makeDocument([open, api]);
+    return documented;
+  };
+  let documented: object | undefined;
+  addEndpoint(
+    open,
+    {
+      method: "get",
+      path: "/healthz",
+      tag: "Service",
+      summary: "Whether the process lives",
+      open: true,
+      answers: { 200: { description: "It does", schema: okSchema } },
+    },
+    (context) => context.json({ status: "ok" }),
+  );
+  addEndpoint(
+    open,
+    {
+      method: "get",
+      path: "/readyz",
+      tag: "Service",
+      summary: "Whether the server can work",
+      open: true,
+      answers: { 200: { description: "Redis answers", schema: okSchema } },
+      problems: [503],
+    },
+    async (context) => {
+      const reason = await whyNotReady(deps);
+      if (reason === undefined) return context.json({ status: "ok" });
+      return answerProblem(context, {
+        status: 503,
+        code: deps.closing?.aborted ? "stopped" : "queue_unavailable",
+        detail: reason,
+        headers: { "Retry-After": "2" },
+      });
+    },
+  );
+  addEndpoint(
+    open,
+    {
+      method: "get",
+      path: "/openapi.json",
+      tag: "Service",
+      summary: "This API as OpenAPI 3.1",
+      answers: { 200: { description: "The document", schema: z.looseObject({ openapi: z.string() }) } },
+    },
+    (context) => context.json(document()),
+  );
+  return open;
+}
+
+const readyWithinMs = 2_000;
+
+async function whyNotReady({ ready, closing }: HttpDeps): Promise<string | undefined> {
+  if (closing?.aborted) return "The server is closing.";
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error("late")), readyWithinMs);
+  try {
+    await Promise.race([ready(), late.promise]);
+    return undefined;
+  } catch {
+    return "Redis does not answer. Check that it runs and that REDIS_URL leads to it.";
+  } finally {
+    clearTimeout(timer);
+  }
+}
