@@ -17,13 +17,12 @@ function toSafe(value: unknown): unknown {
 }
 
 // Line feeds and tabs stay; so do the joiners that emoji and some scripts are written with.
-const hidden = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const hidden = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
 /** Text with everything that a reader could not see in it written as `⟨U+202E⟩`; the end of a line from Windows is one. */
 export function visible(text: string): string {
-  return text
-    .replaceAll("\r\n", "\n")
-    .replace(hidden, (char) => `⟨U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+  const name = (char: string): string => (char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
+  return text.replaceAll("\r\n", "\n").replace(hidden, (char) => `⟨U+${name(char)}⟩`);
 }
 
 /** The path of a page: parts that came from outside are encoded. */
@@ -36,7 +35,9 @@ export function path(strings: TemplateStringsArray, ...parts: (string | number)[
 
 /** A query string with its question mark; what is undefined or empty is left out. */
 export function query(fields: Record<string, string | number | undefined>): string {
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== "");
-  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  return text === "" ? "" : `?${text}`;
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== undefined && value !== "") params.set(name, String(value));
+  }
+  return params.size === 0 ? "" : `?${params.toString()}`;
 }

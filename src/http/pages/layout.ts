@@ -1,3 +1,4 @@
+import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { Caller, HttpContext } from "../types.ts";
 import { assets } from "./assets.ts";
 import { type Html, html } from "./html.ts";
@@ -65,7 +66,7 @@ function signOut({ name }: Caller, csrf: string): Html {
 
 /** - `next`: what to do about it; paragraphs and links. */
 export type Trouble = {
-  status: 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 500 | 501 | 503 | 504;
+  status: ContentfulStatusCode;
   title: string;
   text: string;
   next?: Html | undefined;

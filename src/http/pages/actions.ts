@@ -1,0 +1,136 @@
+import { z } from "zod";
+import type { Limits } from "../../core/agent.ts";
+import { DroverError } from "../../core/errors.ts";
+import type { HttpContext } from "../types.ts";
+import { html, path, query } from "./html.ts";
+import { troublePage } from "./layout.ts";
+import type { Notice } from "./respond.ts";
+import { param } from "./run-page.ts";
+
+// What the forms of the pages do. Each leads back to a page that tells its result, so that loading it again does
+// nothing; a form that is sent twice does what it does once.
+
+type Done = { notice: Notice; back?: string };
+type Act = (context: HttpContext, form: Form) => Promise<Done>;
+
+const text = z.string().max(100_000);
+const formSchema = z.looseObject({
+  back: text.optional(),
+  decisionId: z.string().min(1).max(128).optional(),
+  argumentsHash: z.string().max(128).optional(),
+  reason: text.optional(),
+  value: text.optional(),
+  text: text.optional(),
+});
+type Form = z.output<typeof formSchema>;
+
+/** Makes a handler of what is to be done. What stands against it is told, with where to go. */
+export function handle(act: Act): (context: HttpContext) => Promise<Response> {
+  return async (context) => {
+    const parsed = formSchema.safeParse(await context.req.parseBody());
+    if (!parsed.success) {
+      const [issue] = parsed.error.issues;
+      throw new DroverError("invalid", `${issue?.path.join(".") || "form"}: ${issue?.message}.`);
+    }
+    try {
+      const { notice, back } = await act(context, parsed.data);
+      return context.redirect((back ?? toOwnPath(parsed.data.back)) + query({ notice }), 303);
+    } catch (error) {
+      if (!(error instanceof DroverError) || error.code !== "not_allowed") throw error;
+      return tooLate(context, error, toOwnPath(parsed.data.back));
+    }
+  };
+}
+
+/** Somebody was first, or the run went on meanwhile: no fault of whoever asks. */
+function tooLate(context: HttpContext, error: DroverError, back: string): Response | Promise<Response> {
+  const runId = param(context, "id");
+  return troublePage(context, {
+    status: 409,
+    title: "This was settled meanwhile",
+    text: error.message,
+    next: html`<p>Nothing was changed by you. <a href="${back}">Back</a> or <a href="${path`/ui/runs/${runId}`}">to the run as it is now</a>.</p>`,
+  });
+}
+
+/** Of our pages, and without anything behind it: a form must not lead elsewhere. */
+export function toOwnPath(back: string | undefined): string {
+  return back !== undefined && /^\/(?:ui\/[\w.~%/-]*)?$/.test(back) ? back : "/";
+}
+
+const given = (value: string | undefined): string | undefined => value?.trim() || undefined;
+
+export const approve: Act = async (context, { decisionId, argumentsHash }) => {
+  const run = context.var.runs.get(param(context, "id"));
+  const by = context.var.caller.name;
+  await run.approve(param(context, "callId"), { by, decisionId, argumentsHash: given(argumentsHash) });
+  return { notice: "approved" };
+};
+
+export const deny: Act = async (context, { decisionId, reason }) => {
+  const run = context.var.runs.get(param(context, "id"));
+  const by = context.var.caller.name;
+  await run.deny(param(context, "callId"), { by, decisionId, reason: given(reason) });
+  return { notice: "denied" };
+};
+
+export const cancel: Act = async (context, { reason }) => {
+  const run = context.var.runs.get(param(context, "id"));
+  const by = context.var.caller.name;
+  const asked = given(reason);
+  const done = await run.cancel({ by, ...(asked === undefined ? {} : { reason: asked }) });
+  return { notice: done ? "cancelled" : "ended-before" };
+};
+
+const amount = (name: string, whole: boolean): z.ZodType<number | undefined> =>
+  z
+    .string()
+    .trim()
+    .optional()
+    .transform((value, context) => {
+      if (value === undefined || value === "") return undefined;
+      const number = Number(value);
+      if (Number.isFinite(number) && number > 0 && (!whole || Number.isSafeInteger(number))) return number;
+      context.addIssue({
+        code: "custom",
+        message: `${name}: expected a ${whole ? "whole " : ""}number above 0, got "${value.slice(0, 100)}"`,
+      });
+      return z.NEVER;
+    });
+const limitsSchema = z.looseObject({
+  maxTurns: amount("Turns", true),
+  maxTokens: amount("Tokens", true),
+  maxCostUsd: amount("Cost", false),
+  deadlineMinutes: amount("Deadline", false),
+});
+
+export const retry: Act = async (context, form) => {
+  const parsed = limitsSchema.safeParse(form);
+  if (!parsed.success) {
+    throw new DroverError(
+      "invalid",
+      `The run was not retried. ${parsed.error.issues.map(({ message }) => message).join("; ")}.`,
+    );
+  }
+  const { maxTurns, maxTokens, maxCostUsd, deadlineMinutes } = parsed.data;
+  const deadlineMs = deadlineMinutes === undefined ? undefined : Math.ceil(deadlineMinutes * 60_000);
+  const set = Object.entries({ maxTurns, maxTokens, maxCostUsd, deadlineMs }).filter(
+    ([, value]) => value !== undefined,
+  );
+  const limits: Limits = Object.fromEntries(set);
+  const by = context.var.caller.name;
+  await context.var.runs.get(param(context, "id")).retry({ by, ...(set.length === 0 ? {} : { limits }) });
+  return { notice: "retried" };
+};
+
+export const send: Act = async (context, form) => {
+  const message = form.text?.trim() ?? "";
+  if (message === "") throw new DroverError("invalid", "Nothing was sent: the message is empty.");
+  await context.var.runs.get(param(context, "id")).send(message, { by: context.var.caller.name });
+  return { notice: "sent" };
+};
+
+export const remove: Act = async (context) => {
+  await context.var.runs.delete(param(context, "id"));
+  return { notice: "deleted", back: "/" };
+};

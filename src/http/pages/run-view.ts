@@ -1,0 +1,125 @@
+import type { Limits } from "../../core/agent.ts";
+import type { AuditEntry } from "../../core/audit.ts";
+import type { TurnPage } from "../../core/report.ts";
+import type { RunView } from "../../engine/run-view.ts";
+import type { Caller } from "../types.ts";
+import { asksOf, renderAsk } from "./asks.ts";
+import { formatCost, formatCount, formatNumber, formatTime } from "./format.ts";
+import { type Html, html, path, query } from "./html.ts";
+import { adviceFor, age, ago, cost, due, facts, hasEnded, sessionLink, statusBadge, took } from "./parts.ts";
+import { renderActions } from "./run-actions.ts";
+import { renderTimeline } from "./run-timeline.ts";
+import { renderTurn } from "./run-turns.ts";
+
+/** - `seq`: of the last committed event that this shows; - `limits`: in force, as far as they are known. */
+export type RunData = {
+  run: RunView;
+  goal?: string | undefined;
+  turns: TurnPage;
+  pageSize: number;
+  audit: AuditEntry[];
+  seq: number;
+  limits: Limits;
+  deadlineAt?: number | undefined;
+  traceUrl?: string | undefined;
+  notice?: Html | undefined;
+  caller: Caller;
+  now: number;
+};
+
+/** One run. */
+export function renderRun(data: RunData): Html {
+  const { run, goal, turns, caller, now, seq } = data;
+  const here = path`/ui/runs/${run.runId}`;
+  const asks = asksOf(run);
+  const live = hasEnded(run) ? "" : html`data-events="${path`/runs/${run.runId}/events`}" data-seq="${seq}"`;
+  return html`<div class="page-head run-head">
+<h1 class="mono">${run.runId}</h1>
+${goal === undefined ? "" : html`<p class="goal" dir="auto">${goal}</p>`}
+</div>
+<div id="notice">${data.notice ?? ""}</div>
+<div id="run" data-run ${live} data-status="${run.status}" data-title="${`${run.status}: ${run.runId}`}" class="split">
+<div class="split-main">
+${trouble(run)}
+${asks.length === 0 ? "" : html`<section class="asks" aria-label="Waiting for you">${asks.map((ask) => renderAsk(ask, { caller, back: here, now, named: false }))}</section>`}
+<section aria-labelledby="turns-name"><div class="section-head"><h2 id="turns-name">Turns</h2>${turnPages(data)}</div>
+${turns.turns.length === 0 ? html`<p class="empty">${run.status === "rejected" ? "It never began." : "It has not begun yet."}</p>` : turns.turns.map((turn) => renderTurn(turn, { runId: run.runId, now }))}
+</section>
+${hasEnded(run) ? "" : html`<section class="live" id="live" data-keep aria-label="Text that is arriving" hidden><p class="by">Being written</p><div class="prose" data-live-text dir="auto"></div></section>`}
+</div>
+<div class="split-side">
+${summary(data)}
+${turns.turns.length === 0 ? "" : html`<section class="panel" aria-labelledby="timeline-name"><h2 id="timeline-name">Timeline</h2>${renderTimeline(turns.turns, now, (turn) => `#turn-${turn}`)}</section>`}
+${renderActions({ run, caller, seq })}
+${renderAudit(data.audit, now)}
+<p class="raw"><a href="${path`/runs/${run.runId}`}">JSON</a> <a href="${path`/runs/${run.runId}/transcript`}">Transcript as JSON</a></p>
+</div>
+</div>`;
+}
+
+function trouble({ status, stopReason, error, waitingFor, ahead }: RunView): Html {
+  if (status === "waiting" || ahead !== undefined) {
+    return html`<p class="notice tone-warn">Waits for ${waitingFor ?? "something"}${ahead === undefined ? "" : `; ${formatNumber(ahead, "run goes", "runs go")} first`}.</p>`;
+  }
+  if (status !== "failed" && status !== "rejected") return html``;
+  const advice = adviceFor(stopReason);
+  return html`<div class="notice tone-bad"><p><strong>${stopReason ?? status}</strong>${error ? html` <span dir="auto">${error.message.slice(0, 2_000)}</span>` : ""}</p>${advice === undefined ? "" : html`<p>${advice}</p>`}</div>`;
+}
+
+function summary({ run, limits, deadlineAt, traceUrl, now }: RunData): Html {
+  const { status, stopReason, agent, session, tenant, turns, usage, createdAt, updatedAt, endedAt, traceId, metadata } =
+    run;
+  const of = (limit: number | undefined, format: (value: number) => string): string =>
+    limit === undefined ? "" : ` of ${format(limit)}`;
+  const trace =
+    traceUrl === undefined
+      ? html`<code>${traceId.slice(0, 16)}…</code>`
+      : html`<a class="mono" href="${traceUrl.replaceAll("{traceId}", encodeURIComponent(traceId))}" rel="noreferrer">${traceId.slice(0, 16)}…</a>`;
+  const tags = Object.entries(metadata).map(
+    ([name, value]) =>
+      html`<span class="pair"><span>${name}</span>=${typeof value === "string" ? value.slice(0, 200) : (JSON.stringify(value) ?? "").slice(0, 200)}</span>`,
+  );
+  return html`<section class="panel" aria-label="Summary">${facts([
+    [
+      "Status",
+      html`${statusBadge(status)}${stopReason === undefined || stopReason === status ? "" : html` <span class="hint">${stopReason}</span>`}`,
+    ],
+    [
+      "Agent",
+      html`<a href="/${query({ agent })}">${agent}</a>${run.dryRun ? html` <span class="tag">dry run</span>` : ""}`,
+    ],
+    session !== undefined && ["Session", sessionLink(session)],
+    tenant !== undefined && ["Tenant", tenant],
+    ["Started", ago(createdAt, now)],
+    ["Took", took(createdAt, endedAt, now)],
+    endedAt === undefined && ["Last change", ago(updatedAt, now)],
+    endedAt === undefined && deadlineAt !== undefined && ["Deadline", due(deadlineAt, now)],
+    ["Turns", html`<span class="num">${turns}${of(limits.maxTurns, formatCount)}</span>`],
+    [
+      "Tokens",
+      html`<span class="num">${usage.estimated ? "≈" : ""}${formatCount(usage.inputTokens)} in, ${formatCount(usage.outputTokens)} out${of(limits.maxTokens, formatCount)}</span>${usage.cachedTokens > 0 ? html` <span class="hint num">${formatCount(usage.cachedTokens)} cached</span>` : ""}`,
+    ],
+    ["Cost", html`${cost(usage)}${of(limits.maxCostUsd, formatCost)}`],
+    ["Trace", trace],
+    tags.length > 0 && ["Metadata", html`<span class="pairs">${tags}</span>`],
+  ])}</section>`;
+}
+
+function turnPages({ run, turns: { turns, total }, pageSize }: RunData): Html {
+  const first = turns[0]?.turn;
+  const last = turns.at(-1)?.turn;
+  if (first === undefined || last === undefined || (first <= 1 && turns.length >= total)) return html``;
+  const to = (from: number): string => path`/ui/runs/${run.runId}` + query({ from });
+  return html`<nav class="pages" aria-label="Pages of turns"><span class="num">${first} to ${last} of ${formatCount(total)}</span>
+${first > 1 ? html`<a href="${to(1)}">First</a><a href="${to(Math.max(1, first - pageSize))}" rel="prev">Earlier</a>` : ""}
+${turns.length > 0 && total > first + turns.length - 1 ? html`<a href="${to(last + 1)}" rel="next">Later</a><a href="${path`/ui/runs/${run.runId}`}">Latest</a>` : ""}</nav>`;
+}
+
+function renderAudit(audit: readonly AuditEntry[], now: number): Html {
+  if (audit.length === 0) return html``;
+  const shown = audit.slice(-200);
+  return html`<section class="panel" aria-labelledby="audit-name"><h2 id="audit-name">Who did what</h2><ol class="audit">${shown.map(
+    ({ at, by, action, tool, reason }) =>
+      html`<li><span class="audit-at">${age(at, now)}</span><span><strong>${by}</strong> ${action.replaceAll("_", " ")}${tool === undefined ? "" : html` <code>${tool}</code>`}${reason === undefined ? "" : html`<span class="hint clip" title="${reason.slice(0, 500)}">${reason.slice(0, 500)}</span>`}</span></li>`,
+  )}</ol></section>`;
+}

@@ -1,0 +1,79 @@
+// What the model was sent, laid beside the transcript: what was kept as it is, changed, added or left out. Pure.
+
+import { type Message, textOf } from "../../core/message.ts";
+import type { RequestView } from "../../core/report.ts";
+
+/**
+ * - `same`: as it is in the transcript; - `changed`: cut, or with words added, or several in one;
+ * - `added`: the transcript has nothing like it: a summary, a note; - `left_out`: a range that was not sent.
+ * `index`: in the transcript.
+ */
+export type WindowRow =
+  | { kind: "same"; index: number; message: Message }
+  | { kind: "changed"; index: number; message: Message; was: Message }
+  | { kind: "added"; message: Message }
+  | { kind: "left_out"; from: number; to: number };
+
+/** How far ahead the transcript's side of a message is looked for: rendering moves system text to the front. */
+const lookAhead = 200;
+
+/** @param transcript the messages that there were when the request was made. */
+export function diffWindow(
+  request: Pick<RequestView, "leftOut" | "messages">,
+  transcript: readonly Message[],
+): WindowRow[] {
+  const { leftOut, messages = [] } = request;
+  const waiting = transcript.flatMap((_, index) =>
+    leftOut.some(([from, to]) => index >= from && index < to) ? [] : [index],
+  );
+  const rows: WindowRow[] = [];
+  const gaps = leftOut.filter(([from, to]) => to > from);
+  let next = 0;
+  for (const message of messages) {
+    const found = findLike(message, waiting, transcript, next);
+    if (found === -1) {
+      rows.push({ kind: "added", message });
+      continue;
+    }
+    const index = waiting[found] as number;
+    while (gaps[0] && gaps[0][0] < index) pushGap(rows, gaps);
+    const was = transcript[index] as Message;
+    rows.push(isSame(message, was) ? { kind: "same", index, message } : { kind: "changed", index, message, was });
+    waiting.splice(found, 1);
+    // What came before in the transcript and was not found went into another message.
+    if (found >= next) next = found;
+  }
+  while (gaps.length > 0) pushGap(rows, gaps);
+  return rows;
+}
+
+function pushGap(rows: WindowRow[], gaps: [number, number][]): void {
+  const [gap] = gaps.splice(0, 1);
+  if (gap) rows.push({ kind: "left_out", from: gap[0], to: gap[1] });
+}
+
+function findLike(message: Message, waiting: readonly number[], transcript: readonly Message[], next: number): number {
+  const start = message.role === "system" || message.role === "developer" ? 0 : next;
+  for (let place = start; place < Math.min(waiting.length, start + lookAhead); place++) {
+    const other = transcript[waiting[place] as number];
+    if (other && isLike(message, other)) return place;
+  }
+  return -1;
+}
+
+function isLike(sent: Message, kept: Message): boolean {
+  if (sent.role !== kept.role) return false;
+  if (sent.role === "tool" && kept.role === "tool") return sent.callId === kept.callId;
+  if (sent.role === "assistant" && kept.role === "assistant") {
+    const [call] = sent.toolCalls ?? [];
+    const [other] = kept.toolCalls ?? [];
+    if (call || other) return call?.callId === other?.callId;
+  }
+  const [a, b] = [textOf(sent.content), textOf(kept.content)];
+  const beginning = Math.min(a.length, b.length, 40);
+  return a === b || (beginning > 0 && (a.slice(0, beginning) === b.slice(0, beginning) || a.includes(b)));
+}
+
+function isSame(sent: Message, kept: Message): boolean {
+  return JSON.stringify(sent.content) === JSON.stringify(kept.content);
+}
