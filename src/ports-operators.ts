@@ -37,9 +37,11 @@ export interface Presence {
   tell(worker: WorkerPresence, agents: KnownAgent[], gates: KnownGate[], ttlMs: number): Promise<void>;
   /** The worker has stopped. */
   leave(workerId: string): Promise<void>;
+  /** Those whose time is not over, by when they started. */
   workers(): Promise<WorkerPresence[]>;
   /** By name. */
   agents(): Promise<KnownAgent[]>;
+  /** Of the workers that are there, by key; where they differ, as the one that told last has it. */
   gates(): Promise<KnownGate[]>;
 }
 
@@ -112,6 +114,7 @@ export type WebSession = { keyId: string; secretHash: string; csrf: string; crea
 export interface KeyStore {
   put(key: StoredKey): Promise<void>;
   get(id: string): Promise<StoredKey | undefined>;
+  /** By when they were made. */
   list(): Promise<StoredKey[]>;
   /** False if there was none. */
   remove(id: string): Promise<boolean>;
@@ -142,12 +145,14 @@ export interface ResponseStore {
   /** With its events. False if there was none. */
   remove(id: string): Promise<boolean>;
   /**
-   * Appends events with the numbers `from`, `from + 1`, ... all or none. False if that is not where the events end:
-   * somebody else went on, and the log is to be read again.
+   * Appends events with the numbers `from`, `from + 1`, ... all or none. False if that is not where the events end (also
+   * where they have expired): somebody else went on, and the log is to be read again.
+   *
+   * @throws DroverError "not_found" if there is no such response: it was removed.
    */
   append(id: string, from: number, events: string[]): Promise<boolean>;
   /** Events with the numbers from `from` on, at most `limit`. */
   read(id: string, from: number, limit: number): Promise<string[]>;
-  /** Drops the events (not the record) after so many ms. */
+  /** Drops the events (not the record) after so many ms; their numbers stay given. */
   expireEvents(id: string, ms: number): Promise<void>;
 }

@@ -41,6 +41,24 @@ export type GateKeys = {
   pause: string;
 };
 
+/** Keys of what workers tell of themselves. */
+export type PresenceKeys = {
+  /** Sorted set of worker ids, scored by until when they count as there (epoch ms). */
+  until: string;
+  /** Hash: what each told last, by worker id. */
+  told: string;
+  /** Hash: agents by name; they stay. */
+  agents: string;
+};
+
+/** Keys of one answer of the Responses endpoint. */
+export type ResponseKeys = {
+  /** Hash: the record, and how many events it has had. */
+  head: string;
+  /** Stream: its events; the id of number N is `<N + 1>-0`. */
+  events: string;
+};
+
 /** Every name Drover's records have in Redis. All share the hash slot of the prefix. */
 export type Keys = {
   prefix: string;
@@ -63,6 +81,12 @@ export type Keys = {
   countsOfTenant(tenant: string): string;
   definition(hash: string): string;
   gate(key: string): GateKeys;
+  presence: PresenceKeys;
+  /** Hash: keys for HTTP, by id. */
+  accessKeys: string;
+  /** String: somebody signed in to the pages; expires. */
+  webSession(idHash: string): string;
+  response(id: string): ResponseKeys;
   /** Held by the process that does what the name says; expires by itself. */
   lease(name: string): string;
   /** Pub/sub channel: a run was changed from outside its steps. */
@@ -116,6 +140,10 @@ export function createKeys(prefix: string = defaultPrefix): Keys {
         pause: `${base}:pause`,
       };
     },
+    presence: { until: `${ours}:workers`, told: `${ours}:workers:told`, agents: `${ours}:agents` },
+    accessKeys: `${ours}:keys`,
+    webSession: (idHash) => `${ours}:web:${idHash}`,
+    response: (id) => ({ head: `${ours}:response:${id}`, events: `${ours}:response-events:${id}` }),
     lease: (name) => `${ours}:lease:${name}`,
     control: `${ours}:control`,
   };

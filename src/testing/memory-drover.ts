@@ -9,6 +9,7 @@ import { createIds } from "../ids.ts";
 import type { Logger, RunStore, Signals, Telemetry } from "../ports.ts";
 import { type RedactionOptions, toRedaction } from "../redaction/redaction.ts";
 import { createSilentLogger, redactLogs } from "../telemetry/logger.ts";
+import { checkValue } from "../tools/parameters.ts";
 import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
 import { type ManualClock, manualClock } from "./manual-clock.ts";
 import { createMemoryGates } from "./memory-gates.ts";
@@ -78,6 +79,7 @@ export function openMemoryBackend(options: MemoryDroverOptions): MemoryBackend {
     telemetry: options.telemetry ?? createNoTelemetry(),
     logger: options.logger ? redactLogs(options.logger, redaction.redactor) : createSilentLogger(),
     redaction,
+    checkValue,
     payloadLimitBytes: defaultPayloadLimitBytes,
   });
   const workers: WorkerHandle[] = [];

@@ -202,6 +202,7 @@ describe("words that programs switch on", () => {
         "time_came",
         "approved",
         "denied",
+        "answered",
         "input_received",
         "session_joined",
         "session_queued",
@@ -236,6 +237,9 @@ describe("words that programs switch on", () => {
         "approved",
         "denied",
         "approval_expired",
+        "answer_asked",
+        "answered",
+        "answer_expired",
         "tool_described",
         "step_held",
         "step_crashed",
@@ -254,7 +258,7 @@ describe("words that programs switch on", () => {
 test("names in Redis", () => {
   const keys = createKeys();
   const { run, session, transcript, listByStatus, listByAgent, listBySession, listByTenant, ...others } = keys;
-  const { countsOfTenant, definition, gate, lease, ...fixed } = others;
+  const { countsOfTenant, definition, gate, lease, webSession, response, ...fixed } = others;
   const made = {
     run: run("RUN"),
     session: session("SESSION"),
@@ -266,9 +270,12 @@ test("names in Redis", () => {
     hash: definition("HASH"),
     gate: gate("KEY"),
     lease: lease("NAME"),
+    web: webSession("HASH"),
+    response: response("ID"),
   };
   expect({ ...fixed, ...made }).toMatchInlineSnapshot(`
     {
+      "accessKeys": "{drover}:r:keys",
       "agent": "{drover}:r:list:agent:AGENT",
       "control": "{drover}:r:control",
       "counts": "{drover}:r:counts",
@@ -293,7 +300,16 @@ test("names in Redis", () => {
       ],
       "owing": "{drover}:r:owing",
       "prefix": "{drover}",
+      "presence": {
+        "agents": "{drover}:r:agents",
+        "told": "{drover}:r:workers:told",
+        "until": "{drover}:r:workers",
+      },
       "queuePrefix": "{drover}:q",
+      "response": {
+        "events": "{drover}:r:response-events:ID",
+        "head": "{drover}:r:response:ID",
+      },
       "run": {
         "channel": "{drover}:r:run:RUN:channel",
         "ended": "{drover}:r:run:RUN:ended",
@@ -314,6 +330,7 @@ test("names in Redis", () => {
         "{drover}:r:run:RUN:messages",
         "{drover}:r:session:SESSION:messages",
       ],
+      "web": "{drover}:r:web:HASH",
     }
   `);
 });

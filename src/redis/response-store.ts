@@ -1,0 +1,83 @@
+import { z } from "zod";
+import { DroverError } from "../core/errors.ts";
+import type { ResponseRecord, ResponseStore } from "../ports.ts";
+import type { RedisConnection } from "./connection.ts";
+import type { Keys } from "./keys.ts";
+import { runScript, unwrap } from "./read.ts";
+import { parseStored } from "./run-codec.ts";
+
+const recordSchema: z.ZodType<ResponseRecord> = z.looseObject({
+  id: z.string(),
+  runId: z.string(),
+  tenant: z.string().optional(),
+  createdAt: z.number(),
+  afterSeq: z.number(),
+  request: z.record(z.string(), z.unknown()),
+});
+
+const mostRead = 1_000;
+
+/**
+ * Appends events that go on where the others end. How many there have been is kept beside the record, so that numbers
+ * stay given when the events have expired.
+ *
+ * KEYS: 1 head, 2 events. ARGV: 1 the first one's number, then the events. Returns {1}, {0} if that is not where they
+ * end or they have expired, {-1} if there is no such response.
+ */
+const appendScript = `
+local stored = redis.call('HMGET', KEYS[1], 'record', 'events')
+if not stored[1] then return {-1} end
+local from = tonumber(stored[2] or 0)
+if from ~= tonumber(ARGV[1]) or (from > 0 and redis.call('EXISTS', KEYS[2]) == 0) then return {0} end
+for i = 2, #ARGV do redis.call('XADD', KEYS[2], string.format('%.0f-0', from + i - 1), 'e', ARGV[i]) end
+redis.call('HSET', KEYS[1], 'events', string.format('%.0f', from + #ARGV - 1))
+return {1}
+`;
+
+/** Answers of the Responses endpoint, in Redis. Contract: `ResponseStore`. */
+export function createRedisResponseStore(options: { connection: RedisConnection; keys: Keys }): ResponseStore {
+  const { connection, keys } = options;
+  const decode = (key: string, json: string): ResponseRecord =>
+    parseStored(recordSchema, json, `a response (key ${key})`);
+
+  return {
+    async create(record) {
+      const { head } = keys.response(record.id);
+      const [, kept] = await connection.use(async (client) => {
+        const transaction = client.multi().hsetnx(head, "record", JSON.stringify(record)).hget(head, "record");
+        return ((await transaction.exec()) ?? []).map(unwrap);
+      });
+      return decode(head, String(kept));
+    },
+    async get(id) {
+      const { head } = keys.response(id);
+      const json = await connection.use((client) => client.hget(head, "record"));
+      return json === null ? undefined : decode(head, json);
+    },
+    async remove(id) {
+      const { head, events } = keys.response(id);
+      const [removed] = await connection.use(async (client) => {
+        return ((await client.multi().unlink(head).unlink(events).exec()) ?? []).map(unwrap);
+      });
+      return removed === 1;
+    },
+    async append(id, from, events) {
+      const { head, events: stream } = keys.response(id);
+      const input = { keys: [head, stream], args: [from, ...events] };
+      const [code] = await connection.use((client) => runScript(client, appendScript, input));
+      if (code === -1) throw new DroverError("not_found", `There is no response "${id}"; it may have been deleted.`);
+      return code === 1;
+    },
+    async read(id, from, limit) {
+      const count = Math.min(limit, mostRead);
+      if (count < 1) return [];
+      const { events } = keys.response(id);
+      const start = `${Math.max(0, Math.trunc(from)) + 1}-0`;
+      const rows = await connection.use((client) => client.xrange(events, start, "+", "COUNT", count));
+      return rows.map(([, fields]) => fields[1] ?? "");
+    },
+    async expireEvents(id, ms) {
+      await connection.use((client) => client.pexpire(keys.response(id).events, ms));
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createRedisKeyStore } from "../../src/redis/key-store.ts";
+import { createRedisPresence } from "../../src/redis/presence.ts";
+import { createRedisResponseStore } from "../../src/redis/response-store.ts";
+import { keyStoreContract } from "../contract/key-store.contract.ts";
+import { presenceContract, worker } from "../contract/presence.contract.ts";
+import { responseStoreContract } from "../contract/response-store.contract.ts";
+import { type StoreSetup, setUpStore } from "./setup.ts";
+
+const pass = (): void => {};
+
+presenceContract("Redis", async () => {
+  const setup = setUpStore();
+  return { presence: createRedisPresence(setup), pass, close: setup.close };
+});
+
+keyStoreContract("Redis", async () => {
+  const setup = setUpStore();
+  return { keys: createRedisKeyStore(setup), pass, close: setup.close };
+});
+
+responseStoreContract("Redis", async () => {
+  const setup = setUpStore();
+  return { responses: createRedisResponseStore(setup), pass, close: setup.close };
+});
+
+let setup: StoreSetup;
+beforeEach(() => {
+  setup = setUpStore();
+});
+afterEach(() => setup.close());
+
+/** What reading rejects with, which must name the key and hold none of the content. */
+async function damageOf(reading: Promise<unknown>, key: string): Promise<void> {
+  const error = await reading.catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ name: "DroverError", code: "invalid", message: expect.stringContaining(key) });
+  expect(String(error)).not.toContain("canary");
+}
+
+test("a record that cannot be read is an error that names its key", async () => {
+  const { keys, cli } = setup;
+  const { told, agents } = keys.presence;
+  const presence = createRedisPresence(setup);
+  await presence.tell(worker("w1"), [], [], 60_000);
+  await cli("HSET", told, "w1", '{"worker":"canary"}');
+  await damageOf(presence.workers(), told);
+  await damageOf(presence.gates(), told);
+  await cli("HSET", agents, "a", "canary {");
+  await damageOf(presence.agents(), agents);
+
+  const store = createRedisKeyStore(setup);
+  await cli("HSET", keys.accessKeys, "k1", '{"id":"k1","scopes":["canary"]}');
+  await damageOf(store.get("k1"), keys.accessKeys);
+  await damageOf(store.list(), keys.accessKeys);
+  await cli("SET", keys.webSession("h"), "[canary]");
+  await damageOf(store.getSession("h"), keys.webSession("h"));
+
+  const responses = createRedisResponseStore(setup);
+  await cli("HSET", keys.response("resp_1").head, "record", '{"id":"canary"}');
+  await damageOf(responses.get("resp_1"), keys.response("resp_1").head);
+  const mine = { id: "resp_1", runId: "run-a", createdAt: 1, afterSeq: 0, request: {} };
+  await damageOf(responses.create(mine), keys.response("resp_1").head);
+});
+
+test("workers that are gone leave nothing behind but their agents", async () => {
+  const { keys, cli } = setup;
+  const presence = createRedisPresence(setup);
+  const agent = { name: "a", model: "m", tools: [], seenAt: 1 };
+  await presence.tell(worker("w1"), [agent], [], 1);
+  await expect.poll(() => presence.workers()).toEqual([]);
+  await presence.tell(worker("w2"), [], [], 60_000);
+  expect(await cli("HKEYS", keys.presence.told)).toEqual(["w2"]);
+  expect(await cli("ZRANGE", keys.presence.until, "0", "-1")).toEqual(["w2"]);
+  await presence.leave("w2");
+  expect(await cli("KEYS", `${keys.prefix}*`)).toEqual([keys.presence.agents]);
+});
+
+test("no id of a response reaches another one's events", async () => {
+  const responses = createRedisResponseStore(setup);
+  const mine = { id: "resp_1", runId: "run-a", createdAt: 1, afterSeq: 0, request: {} };
+  await responses.create(mine);
+  await responses.append("resp_1", 0, ["mine"]);
+  for (const id of ["resp_1:events", "-events:resp_1", "resp_1-events"]) {
+    expect(await responses.get(id)).toBeUndefined();
+    expect(await responses.read(id, 0, 9)).toEqual([]);
+    expect(await responses.remove(id)).toBe(false);
+  }
+  expect(await responses.read("resp_1", 0, 9)).toEqual(["mine"]);
+});
