@@ -114,12 +114,13 @@ const refusals = { output: "The answer does not fit the output.", verify: "The a
 /** What is executed ends its step; what was never begun settles what it waited for. */
 function toolFinished(told: Told, entry: EntryOf<"tool_finished">): void {
   const { callId, outcome, at } = entry;
-  const last = told.steps.findLast((step) => step.callId === callId);
-  const isAsked = last?.kind === "answer" || (last?.kind === "approval" && last.outcome !== "ok");
-  if (!isAsked) closeTool(told, entry, { outcome });
+  const asked = told.steps.findLast((step) => step.callId === callId && askedKinds.has(step.kind));
+  if (!asked || (asked.kind === "approval" && asked.outcome === "ok")) closeTool(told, entry, { outcome });
   // An answer or a refusal was told with its reason already.
-  else if (last.outcome === "open") Object.assign(last, { outcome, endedAt: at });
+  else if (asked.outcome === "open") Object.assign(asked, { outcome, endedAt: at });
 }
+
+const askedKinds: ReadonlySet<Kind> = new Set<Kind>(["approval", "answer"]);
 
 type Closed = Pick<StepView, "outcome" | "error" | "nextAt">;
 
