@@ -70,6 +70,7 @@ async function takeSteps(backend: Backend, deps: WorkerDeps, options: WorkOption
     processStart: ({ start, priority }) => engine.takeStart(start, priority),
     clock,
     logger,
+    telemetry: deps.telemetry,
     lockMs: options.lockMs,
     graceMs: options.graceMs,
     maxPayloadBytes: deps.payloadLimitBytes,

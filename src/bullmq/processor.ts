@@ -1,6 +1,6 @@
 import { DelayedError, type Job, WaitingError } from "bullmq";
 import type { Redis } from "ioredis";
-import type { Clock, Delivery, Logger, StepOutcome } from "../ports.ts";
+import type { Clock, Delivery, Logger, StepOutcome, Telemetry } from "../ports.ts";
 import { messageOf, type TroubleLog } from "./damping.ts";
 import { createHeldSteps, type HeldStep } from "./held-steps.ts";
 import { countLostWorkers, forgiveLostLock, isLockLost } from "./lost-locks.ts";
@@ -27,6 +27,7 @@ export type ProcessorOptions = {
   maxPayloadBytes?: number | undefined;
   clock: Clock;
   logger: Logger;
+  telemetry?: Pick<Telemetry, "count"> | undefined;
   trouble: TroubleLog;
   onStarted: () => void;
 };
@@ -59,6 +60,7 @@ export function createProcessor(options: ProcessorOptions): Processor {
   const held = createHeldSteps((jobId) => {
     const fields = { queue: options.queue, step: jobId };
     options.logger.warn(fields, "lost the lock of a step; another worker may have it now");
+    options.telemetry?.count({ what: "lock_lost", queue: options.queue });
     forgiveLostLock(options.connection, options.toKey(jobId)).catch((error: unknown) => {
       options.trouble(error, fields, "could not record a lost lock");
     });

@@ -1,7 +1,7 @@
 import { type Job, type JobJson, QueueKeys, RedisConnection, RedisQueueBackend, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import { defaultPrefix } from "../core/defaults.ts";
-import type { Clock, Delivery, Logger, StepOutcome } from "../ports.ts";
+import type { Clock, Delivery, Logger, StepOutcome, Telemetry } from "../ports.ts";
 import { createDamper, createTroubleLog, type Damper, messageOf, type TroubleLog } from "./damping.ts";
 import { isLockLost } from "./lost-locks.ts";
 import { createProcessor, type Processor, type StartDelivery } from "./processor.ts";
@@ -24,6 +24,7 @@ export type StepWorkerOptions = {
   processStart: (delivery: StartDelivery) => Promise<StepOutcome>;
   clock: Clock;
   logger: Logger;
+  telemetry?: Pick<Telemetry, "count"> | undefined;
   /** How long a lock outlives its worker. Default 3,000 ms. */
   lockMs?: number | undefined;
   /** How often locks are looked at. A dead worker's step is taken up after about `lockMs` and two of these. Default 1,000 ms. */
@@ -173,6 +174,8 @@ function createLane(options: StepWorkerOptions, queue: string, shared: Shared): 
     resume: () => void worker.resume(),
   });
   worker.on("lockRenewalFailed", (jobIds: string[]) => processor.loseLocks(jobIds));
+  // Said once in the fleet for each expired lock, by whoever put the step back.
+  worker.on("stalled", () => options.telemetry?.count({ what: "redelivery", queue }));
   worker.on("error", (error: Error) => onWorkerError(error, queue, trouble, damper));
   return { queue, worker, blocking, processor, damper };
 }

@@ -4,7 +4,7 @@ import { isSameStep, noLongerOwed, owed, type Step } from "../core/owed.ts";
 import { type Redaction, redactEvent } from "../core/redact-event.ts";
 import type { Run } from "../core/run.ts";
 import { transition } from "../core/transition.ts";
-import type { Clock, Ids, Logger, RunStore, StepQueue } from "../ports.ts";
+import type { Clock, Ids, Logger, RunStore, StepQueue, Telemetry } from "../ports.ts";
 import type { AfterCommit } from "./after-commit.ts";
 import { createInTurn } from "./in-turn.ts";
 import { quietly } from "./quietly.ts";
@@ -43,6 +43,7 @@ type Deps = {
   recent: (runId: string) => Run | undefined;
   afterCommit: AfterCommit;
   logger: Logger;
+  telemetry: Pick<Telemetry, "count">;
   redaction: Redaction;
 };
 
@@ -63,7 +64,10 @@ export function createAdvance(deps: Deps): Advance {
     const along = steps.filter(({ notBefore }) => options.pipeline && notBefore === undefined);
     const after = steps.filter((step) => !along.includes(step));
     const [result] = await Promise.all([committing, along.length > 0 ? queue.add(along) : undefined]);
-    if (!result.committed) return result.run ?? { run: null, change: null };
+    if (!result.committed) {
+      deps.telemetry.count({ what: "commit_conflict" });
+      return result.run ?? { run: null, change: null };
+    }
     afterCommit(change);
     if (after.length > 0) await addSteps(deps, after, options);
     const obsolete = noLongerOwed(change.previous, change.run).filter((step) => mayBeQueued(step, event));

@@ -7,7 +7,7 @@ import {
   type CallOutcome,
   claimProbe,
 } from "../core/breaker.ts";
-import type { Clock, FleetGates, GateState, Logger } from "../ports.ts";
+import type { Clock, FleetGates, GateState, Logger, Telemetry } from "../ports.ts";
 import { createInTurn } from "./in-turn.ts";
 import { quietly } from "./quietly.ts";
 
@@ -29,7 +29,7 @@ export type GateStates = {
   pause(key: string, ms: number): Promise<void>;
 };
 
-type Deps = { gates: FleetGates; clock: Clock; logger: Logger };
+type Deps = { gates: FleetGates; clock: Clock; logger: Logger; telemetry: Pick<Telemetry, "count"> };
 type Known = { state: GateState; readAt: number; usedAt: number };
 
 export function createGateStates(deps: Deps): GateStates {
@@ -113,7 +113,10 @@ function createCache({ gates, clock }: Deps): Cache {
 type Next = (state: BreakerState | undefined, at: number) => BreakerState | undefined | null;
 
 /** Compares and sets a breaker's state; changes of one breaker queue up within this process. True if it was changed. */
-function createChanger({ gates, clock, logger }: Deps, cache: Cache): (key: string, next: Next) => Promise<boolean> {
+function createChanger(
+  { gates, clock, logger, telemetry }: Deps,
+  cache: Cache,
+): (key: string, next: Next) => Promise<boolean> {
   const inTurn = createInTurn();
 
   async function run(key: string, next: Next): Promise<boolean> {
@@ -127,7 +130,7 @@ function createChanger({ gates, clock, logger }: Deps, cache: Cache): (key: stri
       }
       if (await gates.swapBreaker(key, breaker?.version ?? 0, wished)) {
         cache.learn(key, { ...state, breaker: wished });
-        logChange(logger, key, breaker, wished);
+        tellChange({ logger, telemetry }, key, breaker, wished);
         return true;
       }
     }
@@ -137,8 +140,8 @@ function createChanger({ gates, clock, logger }: Deps, cache: Cache): (key: stri
   return (key, next) => inTurn(key, () => run(key, next));
 }
 
-function logChange(
-  logger: Logger,
+function tellChange(
+  { logger, telemetry }: Pick<Deps, "logger" | "telemetry">,
   gate: string,
   before: BreakerState | undefined,
   after: BreakerState | undefined,
@@ -146,6 +149,7 @@ function logChange(
   const { openUntil, failures } = after ?? {};
   if (openUntil !== undefined && openUntil !== before?.openUntil) {
     logger.warn({ gate, failures, until: openUntil }, "switched off: it failed too often in a row");
+    telemetry.count({ what: "breaker_opened", tool: gate.replace(/^tool:/, "") });
   } else if (before?.openUntil !== undefined && !after) logger.info({ gate }, "switched on again");
 }
 

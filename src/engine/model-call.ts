@@ -1,11 +1,13 @@
 import { deadlineAtBegin } from "../core/limits.ts";
-import type { Run, Usage } from "../core/run.ts";
-import type { AgentCode, ModelOutcome, ModelRequest } from "../ports.ts";
+import type { Run } from "../core/run.ts";
+import type { AgentCode, ModelOutcome, ModelRequest, StepSpan } from "../ports.ts";
 import { createLiveText } from "./live-text.ts";
 import { abortAtDeadline, type RunStepDeps, type StepContext, spanTimes } from "./step.ts";
 
 /** What is asked of a model in one step. */
 export type Asked = Pick<ModelRequest, "task" | "instructions" | "messages" | "tools" | "request" | "output">;
+
+type ModelSpan = StepSpan & { kind: "model" };
 
 /** One model call as it went. `execution` names it among the deliveries of its step. */
 export type ModelCall = {
@@ -73,15 +75,21 @@ export function wasAborted({ outcome }: ModelCall, { active }: StepContext): boo
   return outcome.type === "failure" && outcome.failure.class === "aborted" && active.aborted() !== undefined;
 }
 
-/** Tokens already spent are counted, whoever goes on with the run. */
+/**
+ * Tokens already spent are counted, whoever goes on with the run.
+ *
+ * @param agent whose metrics count them; undefined where the step is recorded, which does.
+ */
 export async function reportUsage(
   deps: RunStepDeps,
   runId: string,
-  { execution, outcome }: Pick<ModelCall, "execution"> & { outcome: { usage: Usage } },
+  { execution, outcome, asked }: ModelCall,
+  agent?: AgentCode,
 ): Promise<void> {
   const { usage } = outcome;
   if (usage.inputTokens + usage.outputTokens === 0) return;
-  await deps.advance(runId, { type: "usage_reported", execution, usage });
+  const { change } = await deps.advance(runId, { type: "usage_reported", execution, usage });
+  if (change && agent) deps.telemetry.recordUsage(change.run, usage, calledBy(agent, asked).definition);
 }
 
 /**
@@ -99,12 +107,7 @@ export type RecordedModel = {
 
 export function recordModel(deps: RunStepDeps, call: ModelCall, recorded: RecordedModel): void {
   const { run, before, agent, context, errorType } = recorded;
-  const { instructions, messages, task } = call.asked;
-  const { summariser, definition } = agent;
-  const who =
-    task === "summary"
-      ? { definition: { ...definition, ...summariser.named }, server: summariser.server }
-      : { definition, server: agent.server };
+  const { instructions, messages } = call.asked;
   deps.telemetry.recordStep({
     kind: "model",
     owedAt: context.step.owedAt,
@@ -112,10 +115,19 @@ export function recordModel(deps: RunStepDeps, call: ModelCall, recorded: Record
     turn: before.turns + 1,
     attempt: before.model?.attempt ?? 1,
     execution: call.execution,
-    ...who,
+    ...calledBy(agent, call.asked),
     outcome: call.outcome,
     request: { messages, instructions },
     ...(errorType === undefined ? {} : { errorType }),
     ...spanTimes(context, { ...call, endedAt: deps.clock.now() }),
   });
+}
+
+/** The model that was asked, under its agent's name. */
+function calledBy(
+  { definition, server, summariser }: AgentCode,
+  { task }: Asked,
+): Pick<ModelSpan, "definition" | "server"> {
+  if (task !== "summary") return { definition, server };
+  return { definition: { ...definition, ...summariser.named }, server: summariser.server };
 }

@@ -17,12 +17,12 @@ export async function performSummary(deps: RunStepDeps, turn: TurnStep): Promise
     deadlineMs: limits.deadlineMs,
   });
   if (wasAborted(call, context)) {
-    await reportUsage(deps, run.runId, call);
+    await reportUsage(deps, run.runId, call, agent);
     return afterAbort(deps, run, context);
   }
   const event = await toEvent(deps, turn, call);
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
-  if (!result.change) await reportUsage(deps, run.runId, call);
+  if (!result.change) await reportUsage(deps, run.runId, call, agent);
   else {
     const errorType = event.type === "model_failed" ? event.error.code : undefined;
     recordModel(deps, call, { run: result.change.run, before: run, agent, context, errorType });

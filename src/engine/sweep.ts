@@ -1,12 +1,18 @@
 import { toError } from "../core/errors.ts";
 import { owed } from "../core/owed.ts";
-import type { Clock, Logger, RunStore, StepQueue } from "../ports.ts";
+import type { Clock, Logger, RunStore, StepQueue, Telemetry } from "../ports.ts";
 
 /** Runs that have owed something for this long are looked at; a healthy step is queued within milliseconds. */
 const owedForMs = 5_000;
 const pageSize = 100;
 
-export type SweepDeps = { store: RunStore; queue: StepQueue; clock: Clock; logger: Logger };
+export type SweepDeps = {
+  store: RunStore;
+  queue: StepQueue;
+  clock: Clock;
+  logger: Logger;
+  telemetry?: Pick<Telemetry, "count"> | undefined;
+};
 
 /**
  * Finds runs that owe a step for long and queues what is missing: the answer to a crash outside any step and to a queue
@@ -14,7 +20,7 @@ export type SweepDeps = { store: RunStore; queue: StepQueue; clock: Clock; logge
  *
  * @returns how many steps had to be repaired.
  */
-export async function sweep({ store, queue, clock, logger }: SweepDeps): Promise<number> {
+export async function sweep({ store, queue, clock, logger, telemetry }: SweepDeps): Promise<number> {
   const before = clock.now() - owedForMs;
   let repaired = 0;
   for (let offset = 0; ; offset += pageSize) {
@@ -23,7 +29,10 @@ export async function sweep({ store, queue, clock, logger }: SweepDeps): Promise
       try {
         const run = await store.load(runId);
         const fixed = run ? await queue.repair(owed(run)) : 0;
-        if (fixed > 0) logger.warn({ runId, steps: fixed }, "a run owed steps that were not queued; they were queued");
+        if (fixed > 0) {
+          logger.warn({ runId, steps: fixed }, "a run owed steps that were not queued; they were queued");
+          telemetry?.count({ what: "sweep_repair" }, fixed);
+        }
         repaired += fixed;
       } catch (error) {
         logger.warn({ runId, error: toError(error).message }, "a run could not be swept");
