@@ -11,7 +11,6 @@ const keySchema: z.ZodType<StoredKey> = z.looseObject({
   scopes: z.array(z.enum(scopes)),
   tenant: z.string().optional(),
   secretHash: z.string(),
-  previous: z.object({ secretHash: z.string(), validUntil: z.number() }).optional(),
   previous: z.looseObject({ secretHash: z.string(), validUntil: z.number() }).optional(),
   createdAt: z.number(),
   expiresAt: z.number().optional(),
