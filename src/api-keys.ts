@@ -1,6 +1,8 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { StoredKey } from "./ports.ts";
 
+export { scopes } from "./ports-operators.ts";
+
 // What an API key looks like and how it is checked: `drv_<id>_<secret>`. Only a hash of the secret is kept. It is a
 // plain SHA-256: a slow hash makes guessing words dear, and a secret of 32 random bytes cannot be guessed at any price.
 

@@ -13,6 +13,8 @@ export type Output = {
   write(text: string): void;
   /** A value for programs, on one line. */
   json(value: unknown): void;
+  /** One line as it is, a secret with it: for a command that was asked to show one. */
+  secret(text: string): void;
   /** A remark for people; not part of the result. */
   note(text: string): void;
   /** Colours only on a terminal, and never where NO_COLOR is set. */
@@ -46,6 +48,7 @@ export function createOutput(redactor: () => Redactor): Output {
       stdout.write(redactor().text(half === "" ? all : all.slice(0, -1)));
     },
     json: (value) => void stdout.write(`${JSON.stringify(redactor().value(value))}\n`),
+    secret: (text) => void stdout.write(`${text}\n`),
     note: (text) => void stderr.write(`${redactor().json(text)}\n`),
     mark: (mark, text) => styleText(mark, text, { stream: stdout }),
     isTerminal: stdout.isTTY === true,

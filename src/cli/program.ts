@@ -8,6 +8,7 @@ import { registerApprove, registerDeny } from "./commands/decide.ts";
 import { registerDemo } from "./commands/demo.ts";
 import { registerDev } from "./commands/dev.ts";
 import { registerDoctor } from "./commands/doctor.ts";
+import { registerKeys } from "./commands/keys.ts";
 import { registerList } from "./commands/list.ts";
 import { registerRetry } from "./commands/retry.ts";
 import { registerShow } from "./commands/show.ts";
@@ -28,6 +29,7 @@ const commands = [
   registerApprove,
   registerDeny,
   registerRetry,
+  registerKeys,
   registerDoctor,
   registerCheck,
 ];

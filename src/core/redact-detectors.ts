@@ -42,6 +42,7 @@ const rows: readonly Row[] = [
   ["private key", "AGE-SECRET-KEY-1", "[0-9A-Z]{20}"],
   ["jwt", "eyJ", String.raw`(?<![_-]eyJ)[A-Za-z0-9_-]{8,600}\.[A-Za-z0-9_-]{8}`, dotted],
   ["anthropic key", "sk-ant-", "[A-Za-z0-9_-]{16}"],
+  ["drover key", "drv_", "[A-Za-z0-9-]{1,32}_[A-Za-z0-9_-]{40}"],
   ["openai key", "sk-proj- sk-svcacct- sk-admin- sk-None-", "[A-Za-z0-9_-]{16}"],
   ["api key", "sk-or-v1- sk-lf- pk-lf-", "[A-Za-z0-9-]{16}"],
   ["openai key", "sk-", "(?=[A-Za-z0-9_-]{0,60}[0-9])[A-Za-z0-9_-]{20}"],

@@ -10,6 +10,7 @@ const pemBody = Array.from({ length: 6 }, (_, line) => put(mixed.slice(line, lin
 export const secretTexts: readonly (readonly [kind: string, secret: string, text: string])[] = [
   ...(
     [
+      ["drover", put("dr", "v_ci-1_", mixed.slice(0, 43))],
       ["openai", put("sk", "-proj-", mixed.slice(0, 60))],
       ["openai, old", put("sk", "-", mixed.slice(0, 48))],
       ["anthropic", put("sk", "-ant-api03-", mixed.slice(0, 93), "AA")],
