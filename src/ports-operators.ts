@@ -4,7 +4,12 @@ import type { RunStatus } from "./core/run.ts";
 
 // What operators see and keep beside runs: who works, what waits, who may ask, and what was answered over HTTP.
 
-/** A worker process, as it tells of itself every few seconds. `version`: of Drover. */
+/**
+ * A worker process, as it tells of itself every few seconds.
+ * - `version`: of Drover;
+ * - `queues`: as `QueueState` names them;
+ * - `concurrency`: steps at once on each queue; `running`: steps in hand on all of them.
+ */
 export type WorkerPresence = {
   id: string;
   host: string;

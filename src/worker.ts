@@ -3,9 +3,13 @@ import { toolQueue } from "./bullmq/step-job.ts";
 import { createStepWorker } from "./bullmq/step-worker.ts";
 import { DroverError } from "./core/errors.ts";
 import { startSweeper } from "./engine/sweep.ts";
+import { createIds } from "./ids.ts";
 import { beginIsolated, endIsolated, isolatedStep } from "./isolate.ts";
 import type { Delivery } from "./ports.ts";
+import { startPresence } from "./presence.ts";
 import { checkRedis } from "./redis/check.ts";
+import { createKeys } from "./redis/keys.ts";
+import { createRedisPresence } from "./redis/presence.ts";
 import { makeClient } from "./redis/redis-options.ts";
 
 export type WorkOptions = {
@@ -33,7 +37,8 @@ const defaultConcurrency = 100;
 const ownQueues = ["runs", "model", "tools"];
 
 export type WorkerDeps = BackendOptions & {
-  /** Queues that tools of the agents name. */
+  /** Of the agents that the worker has, and the queues that their tools name. */
+  agentNames: readonly string[];
   toolQueues: readonly string[];
   /** Sends what telemetry still holds; awaited before an isolated step's process ends. */
   flush: () => Promise<void>;
@@ -61,11 +66,13 @@ export async function startWorker(deps: WorkerDeps, options: WorkOptions): Promi
 async function takeSteps(backend: Backend, deps: WorkerDeps, options: WorkOptions): Promise<WorkerHandle> {
   const { engine, clock, logger } = backend;
   const queues = options.queues ?? [...ownQueues, ...new Set(deps.toolQueues)];
+  const served = queues.map((queue) => (ownQueues.includes(queue) ? queue : toolQueue(queue)));
+  const { concurrency = defaultConcurrency } = options;
   const worker = createStepWorker({
     connect: () => makeClient(deps.redis, "worker", "drover-step-worker"),
     prefix: deps.prefix,
-    queues: queues.map((queue) => (ownQueues.includes(queue) ? queue : toolQueue(queue))),
-    concurrency: options.concurrency ?? defaultConcurrency,
+    queues: served,
+    concurrency,
     process: engine.runStep,
     processStart: ({ start, priority }) => engine.takeStart(start, priority),
     clock,
@@ -77,10 +84,18 @@ async function takeSteps(backend: Backend, deps: WorkerDeps, options: WorkOption
   });
   await worker.start();
   const sweeper = startSweeper(backend);
+  const presence = startPresence({
+    ...deps,
+    presence: createRedisPresence({ connection: backend.connection, keys: createKeys(deps.prefix) }),
+    clock,
+    worker: { id: createIds().token(), queues: served, concurrency },
+    running: () => worker.stats().running,
+  });
   let stopping: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     await worker.stop();
     await sweeper.stop();
+    await presence.stop();
     await backend.close();
   };
   return {

@@ -1,6 +1,6 @@
 import type { BreakerPolicy, FleetLimits } from "../core/agent.ts";
 import { breakerVerdict, type CallOutcome } from "../core/breaker.ts";
-import { type OperatorLimits, tightenFleetLimits, toRateTerms } from "../core/fleet-limits.ts";
+import { type OperatorLimits, toRateTerms } from "../core/fleet-limits.ts";
 import { holdOf, type Step } from "../core/owed.ts";
 import type { Run } from "../core/run.ts";
 import type {
@@ -17,6 +17,7 @@ import { type GateLine, holderOf, stepOf } from "./gate-line.ts";
 import { createGateStates, type GateStates, offUntil } from "./gate-states.ts";
 import { offText, pausedText, waitText } from "./gate-text.ts";
 import { park } from "./hold.ts";
+import { placeOfModel, placeOfTool, toolKey } from "./known-gates.ts";
 import {
   type Admission,
   afterAbort,
@@ -62,8 +63,7 @@ export function createGatekeeper(given: Deps): Gatekeeper {
 function targetOf({ limits }: Deps, agent: AgentCode, run: Run, step: Step): Target | undefined {
   if (step.kind === "model") {
     const gate = run.model?.task === "summary" ? agent.summariser.gate() : agent.modelGate();
-    const { key, model } = gate;
-    return { key, what: `the model "${model}"`, limits: tightenFleetLimits(gate, limits?.models?.[model]) };
+    return { what: `the model "${gate.model}"`, ...placeOfModel(gate, limits) };
   }
   const call = run.calls.find(({ callId }) => callId === step.callId);
   const gate = call?.state === "ready" ? agent.tools.gate(call.tool) : undefined;
@@ -71,9 +71,8 @@ function targetOf({ limits }: Deps, agent: AgentCode, run: Run, step: Step): Tar
   const { tool: name } = call;
   const { breaker, fallback, timeoutMs } = gate;
   return {
-    key: `tool:${name}`,
     what: `the tool "${name}"`,
-    limits: tightenFleetLimits(gate, limits?.tools?.[name]),
+    ...placeOfTool(name, gate, limits),
     tool: { name, breaker, fallback, timeoutMs },
   };
 }
@@ -104,7 +103,7 @@ async function settleOff(
   const at = deps.clock.now();
   const offered = deps.agents.get(run.agent)?.definition.tools.some((tool) => tool.name === fallback);
   const isOff =
-    fallback !== undefined && offered && offUntil(await deps.states.get(`tool:${fallback}`), at) !== undefined;
+    fallback !== undefined && offered && offUntil(await deps.states.get(toolKey(fallback)), at) !== undefined;
   const failures = state.breaker?.failures ?? 0;
   const content = offText({ tool: name, failures, until, fallback: offered && !isOff ? fallback : undefined }, at);
   const event = { type: "tool_finished" as const, step: context.step, content, outcome: "failed" as const };

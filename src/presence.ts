@@ -1,0 +1,83 @@
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { z } from "zod";
+import { toError } from "./core/errors.ts";
+import type { OperatorLimits } from "./core/fleet-limits.ts";
+import { knownGates } from "./engine/known-gates.ts";
+import type { AgentCode, AgentRegistry, Clock, KnownAgent, Logger, Presence, WorkerPresence } from "./ports.ts";
+
+/** How often a worker tells of itself, and how long it counts as there after that. */
+const tellEveryMs = 5_000;
+const ttlMs = 15_000;
+/** A worker that stops does not wait longer than this for Redis to hear it; its time then runs out. */
+const leaveWithinMs = 1_000;
+
+export type PresenceOptions = {
+  presence: Presence;
+  clock: Pick<Clock, "now">;
+  logger: Logger;
+  agents: AgentRegistry;
+  /** Of the agents that the worker has. */
+  agentNames: readonly string[];
+  limits?: OperatorLimits | undefined;
+  worker: Pick<WorkerPresence, "id" | "queues" | "concurrency">;
+  running: () => number;
+};
+
+/** Tells the fleet of this worker until it stops. Nothing here rejects or holds the process: work does not depend on it. */
+export function startPresence(options: PresenceOptions): { stop(): Promise<void> } {
+  const { presence, clock, logger, agentNames } = options;
+  const startedAt = clock.now();
+  const codes = agentNames.flatMap((name) => options.agents.get(name) ?? []);
+  const fixed = { host: hostname(), pid: process.pid, version: droverVersion(), startedAt, agents: [...agentNames] };
+  let telling: Promise<void> | undefined;
+  let isFailing = false;
+
+  async function tell(): Promise<void> {
+    try {
+      const seenAt = clock.now();
+      const worker = { ...options.worker, ...fixed, seenAt, running: options.running() };
+      const agents = codes.map((code) => toKnownAgent(code, seenAt));
+      await presence.tell(worker, agents, knownGates(codes, options.limits), ttlMs);
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing)
+        logger.warn({ error: toError(error).message }, "this worker could not tell the fleet that it is here");
+      isFailing = true;
+    }
+  }
+
+  /** One at a time: while Redis is away the first one waits for it. */
+  function tellUnlessTelling(): void {
+    telling ??= tell().finally(() => {
+      telling = undefined;
+    });
+  }
+
+  tellUnlessTelling();
+  const timer = setInterval(tellUnlessTelling, tellEveryMs).unref();
+  return {
+    async stop() {
+      clearInterval(timer);
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const limit = setTimeout(resolve, leaveWithinMs);
+      // After a telling that is under way, or it would be there again.
+      const leaving = Promise.resolve(telling).then(() => presence.leave(options.worker.id));
+      await Promise.race([leaving, late]).catch(() => {});
+      clearTimeout(limit);
+    },
+  };
+}
+
+function toKnownAgent({ definition }: AgentCode, seenAt: number): KnownAgent {
+  const { name, model, tools, version } = definition;
+  return { name, model, tools: tools.map((tool) => tool.name), version, seenAt };
+}
+
+const packageSchema = z.object({ version: z.string() });
+
+/** Of this package. The same path from `src/` and from `dist/`. */
+export function droverVersion(): string {
+  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
+  return packageSchema.parse(JSON.parse(text)).version;
+}
