@@ -1,9 +1,55 @@
 import type { RunFeedEvent } from "../core/feed.ts";
 import { type FollowDeps, type FollowOptions, follow } from "./follow.ts";
+import { createBudget } from "./watch-budget.ts";
+import { createSource, type Source } from "./watch-source.ts";
 
-/** The feeds of runs for many readers. */
-export type Watch = { events(runId: string, options?: FollowOptions): AsyncGenerator<RunFeedEvent> };
+/** The feeds of runs for many readers: all that watch one run read over one source, at one place each. */
+export type Watch = {
+  /** As `RunHandle.events`. What is given out is shared: it must not be changed. */
+  events(runId: string, options?: FollowOptions): AsyncGenerator<RunFeedEvent>;
+  /** Watchers, the runs they watch, and bytes kept for them. */
+  stats(): { watchers: number; runs: number; bytes: number };
+};
 
-export function createWatch(deps: FollowDeps): Watch {
-  return { events: (runId, options) => follow(deps, runId, options) };
+export type WatchOptions = FollowDeps & {
+  /** Kept in memory over all runs, about; default 64 MiB. Watchers that are further behind read for themselves. */
+  cacheBytes?: number | undefined;
+};
+
+const defaultCacheBytes = 64 * 1_048_576;
+
+export function createWatch({ store, signals, cacheBytes = defaultCacheBytes }: WatchOptions): Watch {
+  const budget = createBudget(cacheBytes);
+  const sources = new Map<string, { source: Source; watchers: number }>();
+
+  function enter(runId: string): { source: Source; leave: () => void } {
+    const place = sources.get(runId) ?? { source: createSource({ store, signals }, runId, budget), watchers: 0 };
+    sources.set(runId, place);
+    place.watchers += 1;
+    return {
+      source: place.source,
+      leave() {
+        place.watchers -= 1;
+        if (place.watchers > 0) return;
+        sources.delete(runId);
+        place.source.close();
+      },
+    };
+  }
+
+  return {
+    async *events(runId, options) {
+      const { source, leave } = enter(runId);
+      try {
+        yield* follow(source, runId, options);
+      } finally {
+        leave();
+      }
+    },
+    stats: () => ({
+      watchers: [...sources.values()].reduce((sum, { watchers }) => sum + watchers, 0),
+      runs: sources.size,
+      bytes: budget.used(),
+    }),
+  };
 }
