@@ -47,7 +47,8 @@ export async function readTurns(deps: HandleDeps, runId: string, options: TurnsO
   const run = await deps.client.load(runId);
   const { turns, total } = await readTurnEntries(deps.store, run, { from, to: from + limit - 1 });
   const content = createReportContent(deps, run);
-  await content.read(turns.flatMap(indexesOf));
+  // All at once: the windows of a page's turns are nearly the same messages.
+  await content.read(turns.flatMap((turn) => [...indexesOf(turn), ...(whole ? windowOf(turn) : [])]));
   const early = await readEarly(content, turns);
   const reading = { deps, run, content, whole };
   const views = turns.map(async (turn) =>
@@ -83,6 +84,10 @@ function indexesOf(turn: TurnEntries): [number, number][] {
   const { answer, input } = turn;
   const single = [...(answer ? [answer] : []), ...finishedOf(turn)];
   return [...input, ...single.map(({ message }): [number, number] => [message, message + 1])];
+}
+
+function windowOf({ answer }: TurnEntries): [number, number][] {
+  return answer ? rangesOf(answer.manifest) : [];
 }
 
 /** Results that wait for the others of their turn, unless they were moved into the transcript in this moment. */
@@ -132,10 +137,8 @@ async function toRequest(reading: Reading, answered: StoredRequest["answered"]):
   const stored = { answered, definition, summary };
   const cutText = whole ? await toCutText(reading, stored) : undefined;
   if (!cutText) return overviewOf(stored);
-  const ranges = rangesOf(answered.manifest);
-  await content.read(ranges);
   const { messages } = content;
-  if (!hasAll(messages, ranges)) return overviewOf(stored);
+  if (!hasAll(messages, rangesOf(answered.manifest))) return overviewOf(stored);
   const goal = goalAt(run, answered.message);
   return wholeRequestOf(stored, { messages, goal, cutText, builtIn: [readResultSpec] });
 }

@@ -4,9 +4,10 @@ import { z } from "zod";
 import type { TurnView } from "../../src/core/report.ts";
 import { type AgentOptions, defineAgent } from "../../src/define-agent.ts";
 import type { RunHandle } from "../../src/engine/run-handle.ts";
-import type { ModelRequest } from "../../src/ports.ts";
+import type { ModelRequest, RunStore } from "../../src/ports.ts";
 import { createMemoryDrover, scriptedModel } from "../../src/testing/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
+import { makeBench } from "./support.ts";
 
 type Reply = Parameters<typeof scriptedModel>[0][number];
 
@@ -71,5 +72,227 @@ describe("requests", () => {
     expect(turns.map(shown)).toEqual(asked.map(sent));
     expect(turns.flatMap(({ steps }) => steps).filter(({ kind }) => kind === "summary").length).toBeGreaterThan(3);
     expect(JSON.stringify(turns.at(-1)?.request?.messages)).toContain("Reminder of the task");
+  });
+});
+
+describe("requests of", () => {
+  test("[G6] runs that share a session, a retry after others have spoken included", async () => {
+    const asked: ModelRequest[] = [];
+    let broken = true;
+    const model = scriptedModel([
+      (request) => {
+        asked.push({ ...request, messages: structuredClone(request.messages) });
+        return digs(1) as never;
+      },
+      (request) => {
+        const isFirst = request.runId === "first";
+        if (isFirst && broken) return { fail: { class: "permanent", code: "bad_key", message: "no such key" } };
+        asked.push({ ...request, messages: structuredClone(request.messages) });
+        return isFirst ? (digs(2) as never) : "done";
+      },
+      (request) => {
+        asked.push({ ...request, messages: structuredClone(request.messages) });
+        return "done at last";
+      },
+    ]);
+    const agent = defineAgent({ name: "a", instructions: "Do it.", model, tools: [dig], window: { remindEvery: 1 } });
+    const drover = createMemoryDrover({ agents: [agent] });
+    await drover.work();
+    const first = await drover.start("a", "goal of the first", { runId: "first", session: "s" });
+    await first.result();
+    const second = await drover.start("a", "goal of the second", { runId: "second", session: "s" });
+    await second.result();
+    broken = false;
+    await first.retry();
+    await first.result();
+    const [one, two] = [await turnsOf(first), await turnsOf(second)];
+    const of = (runId: string) => asked.filter((request) => request.runId === runId).map(sent);
+    expect(one.map(shown)).toEqual(of("first"));
+    expect(two.map(shown)).toEqual(of("second"));
+    expect(one.map(({ marks }) => marks.map(({ type }) => type))).toEqual([
+      ["session_entered"],
+      ["ended", "retried", "session_entered"],
+      ["ended"],
+    ]);
+    expect(one[1]?.input.map(({ content }) => content)).toEqual(["goal of the first"]);
+    expect(one[1]?.steps.map(({ outcome }) => outcome)).toEqual(["failed", "ok", "ok"]);
+    expect(JSON.stringify(one[2]?.request?.messages)).toContain("Reminder of the task: goal of the first");
+  });
+
+  test("[G6] a run whose server said how much it takes: before that nothing was counted", async () => {
+    const goal = `find ${"the needle in the haystack ".repeat(60)}`;
+    const { model, asked } = modelOf(({ turn, messages }) => {
+      const isLong = JSON.stringify(messages).length > 16_000;
+      if (isLong) return { fail: { class: "overflow", code: "too_long", message: "too long", limitTokens: 4_000 } };
+      return turn > 30 ? "found" : digs(turn);
+    });
+    const { run } = await play({ model, tools: [dig], limits: { maxTurns: 100 } }, goal);
+    const turns = await turnsOf(run);
+    const answered = asked.filter(({ messages }) => JSON.stringify(messages).length <= 16_000);
+    expect(turns.map(shown)).toEqual(answered.map(sent));
+    const [before, after] = [turns[3], turns.at(-1)].map((turn) => JSON.stringify(turn?.request?.messages));
+    expect(before).toContain("Reminder of the task");
+    expect(before?.match(/Reminder of the task[^"]*/)?.[0].length).not.toBe(
+      after?.match(/Reminder of the task[^"]*/)?.[0].length,
+    );
+    const shrunk = turns.flatMap(({ steps }) => steps).filter(({ reason }) => reason?.includes("too long"));
+    expect(shrunk.length).toBeGreaterThan(0);
+  });
+
+  test("agents that nobody here knows are shown without messages where texts were cut", async () => {
+    const { model } = modelOf(({ turn }) => (turn > 12 ? "found" : digs(turn)));
+    const bench = makeBench();
+    const agent = defineAgent({
+      name: "a",
+      instructions: "Do it.",
+      model,
+      tools: [dig],
+      window: { budgetTokens: 1_200 },
+    });
+    const worker = bench.process({ agents: [agent] });
+    const { runId } = await worker.client.start("a", "find it");
+    while (await bench.queue.run(worker.runStep)) bench.clock.advance(1);
+    const stranger = bench.process().handle(runId);
+    const { turns } = await stranger.turns();
+    const own = await worker.handle(runId).turns();
+    const hasMessages = (page: { turns: TurnView[] }): boolean[] =>
+      page.turns.map(({ request }) => request?.messages !== undefined);
+    expect(hasMessages(own)).not.toContain(false);
+    expect(hasMessages({ turns })[0]).toBe(true);
+    expect(hasMessages({ turns })).toContain(false);
+    expect(turns.map(({ request }) => request?.leftOut)).toEqual(own.turns.map(({ request }) => request?.leftOut));
+  });
+});
+
+describe("a page", () => {
+  const long = async (turns: number) => {
+    const { model } = modelOf(({ turn }) => (turn > turns - 1 ? "found" : digs(turn)));
+    const bench = makeBench();
+    const agent = defineAgent({ name: "a", instructions: "Do it.", model, tools: [dig], limits: { maxTurns: turns } });
+    const reads = { feed: 0, entries: 0, messages: 0 };
+    const store: RunStore = {
+      ...bench.store,
+      readFeed: async (...args) => {
+        const entries = await bench.store.readFeed(...args);
+        reads.feed += 1;
+        reads.entries += entries.length;
+        return entries;
+      },
+      readMessages: async (...args) => {
+        const messages = await bench.store.readMessages(...args);
+        reads.messages += messages.length;
+        return messages;
+      },
+    };
+    const engine = bench.process({ agents: [agent], store });
+    const { runId } = await engine.client.start("a", "find it");
+    while (await bench.queue.run(engine.runStep)) bench.clock.advance(1);
+    Object.assign(reads, { feed: 0, entries: 0, messages: 0 });
+    return { run: engine.handle(runId), reads };
+  };
+
+  test("of a long run reads what it shows, and not the run", async () => {
+    const { run, reads } = await long(400);
+    const page = await run.turns({ from: 201, limit: 20, requests: false });
+    expect(page.total).toBe(400);
+    expect(page.turns.map(({ turn }) => turn)).toEqual(Array.from({ length: 20 }, (_, index) => 201 + index));
+    expect(page.turns.every(({ steps, calls }) => steps.length === 2 && calls[0]?.outcome === "ok")).toBe(true);
+    expect(page.turns[0]?.request).toMatchObject({ kept: 401, leftOut: [], offered: ["dig"] });
+    expect(page.turns[0]?.request?.messages).toBeUndefined();
+    expect(reads.messages).toBeLessThan(60);
+    expect(reads.feed).toBeLessThan(40);
+    expect(reads.entries).toBeLessThan(1_100);
+    const whole = await run.turns({ from: 300, limit: 1 });
+    expect(whole.turns[0]?.request?.messages?.length).toBe(599);
+    for (const [from, limit] of [
+      [1, 200],
+      [399, 5],
+      [400, 1],
+    ] as const) {
+      const { turns, total } = await run.turns({ from, limit, requests: false });
+      expect(total).toBe(400);
+      expect(turns[0]?.turn).toBe(from);
+      expect(turns.length).toBe(Math.min(limit, 401 - from));
+      expect(turns.every(({ steps }) => steps.some(({ kind }) => kind === "model"))).toBe(true);
+    }
+    expect(await run.turns({ from: 401 })).toEqual({ turns: [], total: 400 });
+  });
+
+  test("is asked for by numbers within bounds, of a run that there is", async () => {
+    const { run } = await long(2);
+    for (const from of [0, -1, 1.5, Number.NaN]) await expect(run.turns({ from })).rejects.toThrow(/^from: expected/);
+    for (const limit of [0, 201]) await expect(run.turns({ limit })).rejects.toThrow(/^limit: expected.*1 to 200/);
+    const other = makeBench().process().handle("none");
+    await expect(other.turns()).rejects.toMatchObject({ code: "not_found" });
+  });
+});
+
+describe("a run that goes on", () => {
+  const ask = defineTool({
+    name: "pay",
+    description: "Pays.",
+    parameters: z.object({ n: z.number().describe("how much") }),
+    effect: "irreversible",
+    execute: ({ n }) => `paid ${n}`,
+  });
+  const both: Reply = {
+    toolCalls: [
+      { name: "pay", arguments: { n: 1 } },
+      { name: "dig", arguments: { n: 2 } },
+      { name: "nothing", arguments: {} },
+    ],
+  };
+
+  test("shows what is open, results that wait for others, and input that waits to enter", async () => {
+    const { model } = modelOf(({ turn }) => (turn === 1 ? both : "done"));
+    const bench = makeBench();
+    const agent = defineAgent({ name: "a", instructions: "Do it.", model, tools: [dig, ask] });
+    const engine = bench.process({ agents: [agent] });
+    const { runId } = await engine.client.start("a", "pay and dig");
+    const run = engine.handle(runId);
+    const [before] = (await run.turns()).turns;
+    expect(before).toMatchObject({
+      turn: 1,
+      steps: [{ kind: "model", outcome: "open" }],
+      input: [{ content: "pay and dig" }],
+    });
+    expect(before?.endedAt).toBeUndefined();
+    while (await bench.queue.run(engine.runStep)) bench.clock.advance(1);
+    await run.send("and hurry");
+    const { turns, total } = await run.turns();
+    expect(total).toBe(2);
+    expect(turns[0]?.steps.map(({ kind, tool, outcome }) => [kind, tool, outcome])).toEqual([
+      ["model", undefined, "ok"],
+      ["approval", "pay", "open"],
+      ["tool", "nothing", "failed"],
+      ["tool", "dig", "ok"],
+    ]);
+    expect(turns[0]?.calls.map(({ outcome, result }) => [outcome, String(result).slice(0, 7)])).toEqual([
+      [undefined, "undefin"],
+      ["ok", "2: sand"],
+      ["failed", expect.any(String)],
+    ]);
+    expect(turns[0]?.endedAt).toBeUndefined();
+    expect(turns[1]).toMatchObject({ turn: 2, steps: [], input: [{ content: "and hurry" }] });
+    await run.deny("call-1-1", { by: "ann", reason: "too dear" });
+    while (await bench.queue.run(engine.runStep)) bench.clock.advance(1);
+    const done = (await run.turns()).turns;
+    expect(done[0]?.calls[0]).toMatchObject({ outcome: "denied", decision: { by: "ann" } });
+    expect(done[0]?.steps[1]).toMatchObject({ outcome: "denied", by: "ann", reason: "too dear" });
+    expect(done[1]).toMatchObject({ answer: { content: "done" }, marks: [{ type: "ended", status: "completed" }] });
+    expect(done[1]?.endedAt).toBeDefined();
+  });
+
+  test("tells the times that its steps took, and that they were delivered again", async () => {
+    const { model } = modelOf(({ turn }) => (turn === 1 ? digs(1) : "done"));
+    const bench = makeBench();
+    const engine = bench.process({ agents: [defineAgent({ name: "a", instructions: "Do it.", model, tools: [dig] })] });
+    const { runId } = await engine.client.start("a", "dig");
+    bench.clock.advance(250);
+    while (await bench.queue.run(engine.runStep)) bench.clock.advance(1);
+    const [first] = (await engine.handle(runId).turns()).turns;
+    expect(first?.steps[0]).toMatchObject({ kind: "model", queueWaitMs: 250, performMs: expect.any(Number) });
+    expect(first?.steps[1]).toMatchObject({ kind: "tool", performMs: expect.any(Number) });
+    expect(first?.usage.inputTokens).toBeGreaterThan(0);
   });
 });
