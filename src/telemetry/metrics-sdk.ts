@@ -9,6 +9,7 @@ import { createShared, type Env, flush, type Otlp, ownResource, readExporters, r
 const require = createRequire(import.meta.url);
 
 type Sdk = typeof import("@opentelemetry/sdk-metrics");
+type InstrumentType = import("@opentelemetry/sdk-metrics").InstrumentType;
 type Reader = InstanceType<Sdk["MetricReader"]>;
 
 export type StartedMetrics = {
@@ -95,17 +96,36 @@ function startSdk(env: Env, ways: Ways): StartedMetrics {
 }
 
 function openReader(sdk: Sdk, env: Env, { logger, otlp, isRendered }: Ways): { reader: Reader; giveUp: () => void } {
-  if (!otlp) {
-    const { PrometheusExporter } =
-      require("@opentelemetry/exporter-prometheus") as typeof import("@opentelemetry/exporter-prometheus");
-    return { reader: new PrometheusExporter({ preventServerStart: true }), giveUp: () => {} };
-  }
+  if (!otlp) return { reader: createReader(sdk), giveUp: () => {} };
   const exporter = createMetricExporter({ protocol: otlp.protocol, where: otlp.endpoint, logger }, isRendered);
+  const selectAggregationTemporality: typeof exporter.selectAggregationTemporality = (type) =>
+    isGauge(sdk, type) ? sdk.AggregationTemporality.DELTA : exporter.selectAggregationTemporality(type);
   const exportIntervalMillis = positive(env.OTEL_METRIC_EXPORT_INTERVAL) ?? defaultIntervalMs;
   const timeout = positive(env.OTEL_METRIC_EXPORT_TIMEOUT) ?? longestExportMs;
-  const exportTimeoutMillis = Math.min(timeout, exportIntervalMillis);
-  const reader = new sdk.PeriodicExportingMetricReader({ exporter, exportIntervalMillis, exportTimeoutMillis });
+  const reader = new sdk.PeriodicExportingMetricReader({
+    exporter: { ...exporter, selectAggregationTemporality },
+    exportIntervalMillis,
+    exportTimeoutMillis: Math.min(timeout, exportIntervalMillis),
+  });
   return { reader, giveUp: exporter.giveUp };
+}
+
+/** Read when somebody asks, and then only. */
+export function createReader(sdk: Sdk): Reader {
+  class ReaderOnDemand extends sdk.MetricReader {
+    protected override async onShutdown(): Promise<void> {}
+    protected override async onForceFlush(): Promise<void> {}
+  }
+  const { DELTA, CUMULATIVE } = sdk.AggregationTemporality;
+  return new ReaderOnDemand({ aggregationTemporalitySelector: (type) => (isGauge(sdk, type) ? DELTA : CUMULATIVE) });
+}
+
+/**
+ * A gauge is only what was observed for this reading. As a cumulative value the SDK would repeat for ever what once was
+ * observed: a queue that is gone, or the fleet after another process tells of it.
+ */
+function isGauge(sdk: Sdk, type: InstrumentType): boolean {
+  return type === sdk.InstrumentType.OBSERVABLE_GAUGE || type === sdk.InstrumentType.GAUGE;
 }
 
 /** Whatever is no number above 0 counts as not set, as the specification asks. */
@@ -114,7 +134,8 @@ function positive(text: string | undefined): number | undefined {
   return Number.isFinite(value) && value > 0 ? value : undefined;
 }
 
-function createRender(reader: Reader): () => Promise<string> {
+/** What the reader reads as Prometheus's text format. */
+export function createRender(reader: Reader): () => Promise<string> {
   const { PrometheusSerializer } =
     require("@opentelemetry/exporter-prometheus") as typeof import("@opentelemetry/exporter-prometheus");
   const serializer = new PrometheusSerializer(undefined, false, undefined, false, true);

@@ -32,8 +32,8 @@ export type OtlpReceiver = {
   /** For `OTEL_EXPORTER_OTLP_ENDPOINT`; set `OTEL_EXPORTER_OTLP_PROTOCOL=http/json` with it. */
   url: string;
   spans: ReceivedSpan[];
-  /** What the last export of metrics said. */
-  points: ReceivedPoint[];
+  /** What the last export of metrics of each process said. */
+  points(): ReceivedPoint[];
   /** Bodies as they came, whatever their form. */
   bodies: Buffer[];
   /** Headers and path of each request. */
@@ -49,7 +49,7 @@ export type OtlpReceiver = {
 /** A collector on a free local port that takes traces over OTLP/HTTP with JSON bodies. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
-  const points: ReceivedPoint[] = [];
+  const points = new Map<string, ReceivedPoint[]>();
   const bodies: Buffer[] = [];
   const headers: IncomingMessage["headers"][] = [];
   const paths: string[] = [];
@@ -61,7 +61,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     headers.push(request.headers);
     paths.push(request.url ?? "");
     if (behaviour === "take" && request.headers["content-type"] === "application/json") {
-      if (request.url?.endsWith("/metrics")) points.splice(0, points.length, ...decodeMetrics(body));
+      if (request.url?.endsWith("/metrics")) for (const [id, of] of decodeMetrics(body)) points.set(id, of);
       else spans.push(...decode(body));
     }
     for (const look of watchers) look();
@@ -75,7 +75,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   return {
     url: `http://127.0.0.1:${port}`,
     spans,
-    points,
+    points: () => [...points.values()].flat(),
     bodies,
     headers,
     paths,
@@ -177,6 +177,7 @@ const dataSchema = z.object({ dataPoints: z.array(pointSchema) }).optional();
 const metricsSchema = z.object({
   resourceMetrics: z.array(
     z.object({
+      resource: z.object({ attributes: attributesSchema }),
       scopeMetrics: z.array(
         z.object({
           metrics: z.array(
@@ -188,8 +189,10 @@ const metricsSchema = z.object({
   ),
 });
 
-function decodeMetrics(body: Buffer): ReceivedPoint[] {
-  return metricsSchema.parse(JSON.parse(body.toString())).resourceMetrics.flatMap(({ scopeMetrics }) =>
+/** The points of a body, by the process that they are of. */
+function decodeMetrics(body: Buffer): [id: string, ReceivedPoint[]][] {
+  return metricsSchema.parse(JSON.parse(body.toString())).resourceMetrics.map(({ resource, scopeMetrics }) => [
+    String(toRecord(resource.attributes)["service.instance.id"]),
     scopeMetrics.flatMap(({ metrics }) =>
       metrics.flatMap(({ name, unit, sum, gauge, histogram }) =>
         (sum ?? gauge ?? histogram ?? { dataPoints: [] }).dataPoints.map((point) => ({
@@ -201,7 +204,7 @@ function decodeMetrics(body: Buffer): ReceivedPoint[] {
         })),
       ),
     ),
-  );
+  ]);
 }
 
 function toRecord(attributes: z.infer<typeof attributesSchema>): Record<string, Value> {
