@@ -11,6 +11,7 @@ import { registerDoctor } from "./commands/doctor.ts";
 import { registerKeys } from "./commands/keys.ts";
 import { registerList } from "./commands/list.ts";
 import { registerRetry } from "./commands/retry.ts";
+import { registerServe } from "./commands/serve.ts";
 import { registerShow } from "./commands/show.ts";
 import { registerStart } from "./commands/start.ts";
 import { registerWatch } from "./commands/watch.ts";
@@ -21,6 +22,7 @@ const commands = [
   registerDemo,
   registerDev,
   registerWorker,
+  registerServe,
   registerStart,
   registerWatch,
   registerShow,

@@ -48,8 +48,12 @@ export function connect(target: RedisTarget, options: ConnectOptions): RedisConn
   const { role } = options;
   const client = makeClient(target, role, options.name);
   const address = addressOf(client.options);
-  const watched = watch(client, address, options.logger);
   let closed = false;
+  // What is closed while it connects fails, as it is meant to.
+  const warn = createDampedWarning(options.logger);
+  const watched = watch(client, (code) => {
+    if (!closed) warn(code, { address, code }, "Redis connection trouble");
+  });
 
   async function ready(timeoutMs: number = readyTimeoutMs[role]): Promise<void> {
     if (closed) throw new DroverError("stopped", "This Redis connection was closed.");
@@ -87,17 +91,15 @@ type Notice = { type: "ready" } | { type: "end" } | { type: "error"; error: unkn
 type Watch = { lastError(): unknown; waiters: Set<(notice: Notice) => void> };
 
 /** Listens to a client, and logs each kind of error at most every ten seconds: an outage must not flood the log. */
-function watch(client: Redis, address: string, logger: Logger | undefined): Watch {
+function watch(client: Redis, warn: (code: string) => void): Watch {
   let lastError: unknown;
   const waiters: Watch["waiters"] = new Set();
   const tell = (notice: Notice): void => {
     for (const waiter of waiters) waiter(notice);
   };
-  const damped = createDampedWarning(logger);
   client.on("error", (error: unknown) => {
     lastError = error;
-    const code = redisErrorCode(error);
-    damped(code, { address, code }, "Redis connection trouble");
+    warn(redisErrorCode(error));
     tell({ type: "error", error });
   });
   client.on("ready", () => {

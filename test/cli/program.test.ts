@@ -16,7 +16,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(dir, { recursive: true }));
 
-const commands = "demo dev worker start watch show list cancel approve deny retry doctor check".split(" ");
+const commands = "demo dev worker serve start watch show list cancel approve deny retry keys doctor check".split(" ");
 
 test("help names every command and no hidden one", async () => {
   const { code, stdout } = await runDrover(["--help"]);

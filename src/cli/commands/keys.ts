@@ -3,12 +3,10 @@ import { scopes as allScopes, hasExpired, hashSecret, makeKeyId, makeSecret, toA
 import { DroverError } from "../../core/errors.ts";
 import { runIdSchema } from "../../core/new-run.ts";
 import type { KeyStore, Scope, StoredKey } from "../../ports.ts";
-import { connect } from "../../redis/connection.ts";
-import { createRedisKeyStore } from "../../redis/key-store.ts";
-import { createKeys } from "../../redis/keys.ts";
 import { act, type Exit } from "../command.ts";
 import { type Context, findRedisUrl } from "../context.ts";
 import { toDuration, toOneLine } from "../format/text.ts";
+import { withKeys } from "../key-store.ts";
 
 type CreateOptions = { scope: Scope[]; tenant?: string; expires?: number; static?: boolean; json?: boolean };
 type RotateOptions = { grace: number; json?: boolean };
@@ -62,7 +60,7 @@ async function create(context: Context, name: string, options: CreateOptions): P
     tell(context, key, secret, { json: options.json, entry: toEntry(key) });
     return 0;
   }
-  const key = await withKeys(context, async (store, now) => {
+  const key = await withKeys(context, await findRedisUrl(context), async (store, now) => {
     const made = make(now);
     await store.put(made);
     return made;
@@ -73,7 +71,7 @@ async function create(context: Context, name: string, options: CreateOptions): P
 
 async function rotate(context: Context, id: string, options: RotateOptions): Promise<number> {
   const secret = makeSecret();
-  const key = await withKeys(context, async (store, now) => {
+  const key = await withKeys(context, await findRedisUrl(context), async (store, now) => {
     const found = await findKey(context, store, id);
     if (hasExpired(found, now)) {
       throw new DroverError("not_allowed", `The key ${id} has expired. Make another one: drover keys create.`);
@@ -92,7 +90,7 @@ async function rotate(context: Context, id: string, options: RotateOptions): Pro
 }
 
 async function remove(context: Context, id: string, { json }: JsonOption): Promise<number> {
-  await withKeys(context, async (store) => {
+  await withKeys(context, await findRedisUrl(context), async (store) => {
     await findKey(context, store, id);
     await store.remove(id);
   });
@@ -103,7 +101,10 @@ async function remove(context: Context, id: string, { json }: JsonOption): Promi
 
 async function list(context: Context, { json }: JsonOption): Promise<number> {
   const { output } = context;
-  const { kept, now } = await withKeys(context, async (store, at) => ({ kept: await store.list(), now: at }));
+  const { kept, now } = await withKeys(context, await findRedisUrl(context), async (store, at) => ({
+    kept: await store.list(),
+    now: at,
+  }));
   const rows = [
     ...(context.config().apiKeys ?? []).map((key) => ({ ...toShown(key, now), from: "DROVER_API_KEYS" })),
     ...kept.map((key) => ({ ...toShown(key, now), from: "redis" })),
@@ -173,18 +174,6 @@ async function findKey(context: Context, store: KeyStore, id: string): Promise<S
     );
   }
   throw new DroverError("not_found", `No key has the id "${id}". "drover keys list" shows the ones there are.`);
-}
-
-/** Runs `fn` with the keys that are kept in Redis, and Redis's time. */
-async function withKeys<T>(context: Context, fn: (store: KeyStore, now: number) => Promise<T>): Promise<T> {
-  const connection = connect(await findRedisUrl(context), { role: "producer", name: "drover-keys" });
-  try {
-    const [seconds] = (await connection.use((client) => client.time())) as unknown as [string];
-    const store = createRedisKeyStore({ connection, keys: createKeys(context.config().prefix) });
-    return await fn(store, Number(seconds) * 1_000);
-  } finally {
-    await connection.close();
-  }
 }
 
 function toScopes(text: string, earlier: Scope[] = []): Scope[] {
