@@ -4,16 +4,19 @@ import type { OperatorLimits } from "./core/fleet-limits.ts";
 import type { Redaction } from "./core/redact-event.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 import type { SweepDeps } from "./engine/sweep.ts";
+import { createFleetReader } from "./fleet.ts";
 import { createIds } from "./ids.ts";
 import { isolatedStep, isolateInChild } from "./isolate.ts";
-import type { AgentRegistry, Logger, Signals, Telemetry } from "./ports.ts";
+import type { AgentRegistry, FleetReader, Logger, Presence, Signals, Telemetry } from "./ports.ts";
 import { type ConnectionRole, connect, type RedisConnection } from "./redis/connection.ts";
 import { createRedisGates } from "./redis/gates.ts";
 import { createKeys } from "./redis/keys.ts";
+import { createRedisPresence } from "./redis/presence.ts";
 import { createRedisClock, type RedisClock } from "./redis/redis-clock.ts";
 import { createRedisRunStore } from "./redis/run-store.ts";
 import { createRedisSignals } from "./redis/signals.ts";
 import { tokenCounter } from "./tokens/token-counter.ts";
+import { checkValue } from "./tools/parameters.ts";
 
 /** A URL, ioredis options, or an ioredis instance to copy. */
 export type RedisTarget = string | RedisOptions | Redis;
@@ -36,6 +39,8 @@ export type Backend = SweepDeps & {
   engine: Engine;
   clock: RedisClock;
   signals: Signals;
+  presence: Presence;
+  fleet: FleetReader;
   connection: RedisConnection;
   close(): Promise<void>;
 };
@@ -54,15 +59,19 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
   const signals = createRedisSignals({ target: redis, connection, keys, logger });
   const isolate = isolatedStep() ? undefined : isolateInChild;
   const gates = createRedisGates({ connection, keys });
+  const presence = createRedisPresence({ connection, keys });
   const ports = { store, queue, signals, gates, clock, ids: createIds() };
-  const engine = createEngine({ ...options, ...ports, isolate, tokens: tokenCounter });
+  const engine = createEngine({ ...options, ...ports, isolate, checkValue, tokens: tokenCounter });
   return {
     engine,
     store,
     queue,
     clock,
     signals,
+    presence,
+    fleet: createFleetReader({ connection, keys, presence, store, gates }),
     logger,
+    telemetry: options.telemetry,
     connection,
     close: async () => {
       engine.close();

@@ -12,12 +12,12 @@ import type { Engine } from "./engine/engine.ts";
 import type { RunHandle } from "./engine/run-handle.ts";
 import { type RunView, toView } from "./engine/run-view.ts";
 import type { SessionHandle } from "./engine/session-handle.ts";
-import type { AgentRegistry, Logger, RunFilter, Telemetry } from "./ports.ts";
+import type { AgentRegistry, FleetView, Logger, RunFilter, Telemetry } from "./ports.ts";
 import { secretsOfEnvironment, toKnown } from "./redaction/known.ts";
 import { type RedactionOptions, toRedaction } from "./redaction/redaction.ts";
 import { redisSecrets } from "./redis/redis-options.ts";
 import { createLogger, redactLogs } from "./telemetry/logger.ts";
-import { startTelemetry } from "./telemetry/sdk.ts";
+import { type StartedTelemetry, startTelemetry } from "./telemetry/sdk.ts";
 import { startWorker, type WorkerHandle, type WorkOptions } from "./worker.ts";
 
 export type { WorkerHandle, WorkOptions } from "./worker.ts";
@@ -68,6 +68,8 @@ export type Drover = {
   count(filter?: Pick<RunFilter, "tenant" | "agent">): Promise<Record<RunStatus, number>>;
   /** Removes a run that has ended, with all that is kept of it. @throws DroverError "not_found" "not_allowed" */
   delete(runId: string): Promise<void>;
+  /** Workers, queues, limits and Redis as they are now, read at most once a second. @throws DroverError "queue_unavailable" */
+  fleet(): Promise<FleetView>;
   /** Stops its workers and closes its connections. */
   close(): Promise<void>;
 };
@@ -81,7 +83,9 @@ export function createDrover(options: DroverOptions): Drover {
   const { agents = [] } = options;
   const byName = indexAgents(agents);
   const { backendOptions, shutdown } = prepare(options, byName);
-  const toolQueues = agents.flatMap((agent) => agent.tools.flatMap((tool) => tool.queue ?? []));
+  const toolQueues = new Map(
+    agents.map((agent) => [agent.name, [...new Set(agent.tools.flatMap((tool) => tool.queue ?? []))]]),
+  );
   const workers: WorkerHandle[] = [];
   let producer: Backend | undefined;
   let closing: Promise<void> | undefined;
@@ -90,10 +94,10 @@ export function createDrover(options: DroverOptions): Drover {
     if (closing) throw new DroverError("stopped", "This Drover was closed. Create another one.");
   }
 
-  function engine(): Engine {
+  function backend(): Backend {
     refuseClosed();
     producer ??= openBackend(backendOptions, "producer");
-    return producer.engine;
+    return producer;
   }
 
   async function close(): Promise<void> {
@@ -112,7 +116,8 @@ export function createDrover(options: DroverOptions): Drover {
       workers.push(handle);
       return handle;
     },
-    ...createRunApi(engine, backendOptions.redaction.redactor),
+    ...createRunApi(() => backend().engine, backendOptions.redaction.redactor),
+    fleet: async () => backend().fleet.read(),
     close() {
       closing ??= close();
       return closing;
@@ -149,15 +154,23 @@ export function createRunApi(
   };
 }
 
+/** What a backend is opened with; `renderMetrics` as of `startTelemetry`. */
+type Prepared = {
+  backendOptions: BackendOptions;
+  renderMetrics?: (() => Promise<string>) | undefined;
+  shutdown: () => Promise<void>;
+};
+
 /**
- * What a backend is opened with.
+ * Reads the options, and starts telemetry as they and the environment say.
  *
- * @throws DroverError "invalid" as `createDrover`.
+ * @param how.prometheus metrics are to be had in Prometheus's format. @throws DroverError "invalid" as `createDrover`.
  */
 export function prepare(
   options: Omit<DroverOptions, "agents">,
   byName: ReadonlyMap<string, Agent> = new Map(),
-): { backendOptions: BackendOptions; shutdown: () => Promise<void> } {
+  { prometheus = false }: { prometheus?: boolean } = {},
+): Prepared {
   const { redis, prefix = defaultPrefix, payloadLimitBytes = defaultPayloadLimitBytes } = options;
   if (redis === undefined) {
     throw new DroverError(
@@ -170,13 +183,13 @@ export function prepare(
   const redaction = toRedaction(options.redaction, known);
   const { redactor } = redaction;
   const logger = options.logger ? redactLogs(options.logger, redactor) : createLogger({ level: "warn", redactor });
-  const { telemetry, shutdown } = options.telemetry
+  const { telemetry, shutdown, renderMetrics }: StartedTelemetry = options.telemetry
     ? { telemetry: options.telemetry, shutdown: async () => {} }
-    : startTelemetry(process.env, logger, { redactor });
+    : startTelemetry(process.env, logger, { redactor, prometheus });
   const agents = governAgents([...byName.values()], options.policy);
   const limits = readLimits(options.limits);
   const backendOptions = { redis, prefix, agents, telemetry, logger, payloadLimitBytes, redaction, limits };
-  return { backendOptions, shutdown };
+  return { backendOptions, renderMetrics, shutdown };
 }
 
 /**

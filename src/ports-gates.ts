@@ -35,6 +35,12 @@ export type EnterResult = { called: Called[] } & (
 /** What is known of a key beside its limits. `pausedUntil`: epoch ms. */
 export type GateState = { breaker?: BreakerState | undefined; pausedUntil?: number | undefined };
 
+/**
+ * How busy a gate is. `inside`: calls that hold one of its places; 0 where nothing limits how many there are. `waiting`:
+ * those in line for a place, and those that were given a place in time.
+ */
+export type GateOccupancy = { inside: number; waiting: number };
+
 /** Limits that hold over all workers. Times are Redis's; what nobody comes back for expires by itself. */
 export interface FleetGates {
   /**
@@ -57,6 +63,8 @@ export interface FleetGates {
   isCalled(key: string, holder: string): Promise<boolean>;
   /** In the order of the keys. */
   states(keys: string[]): Promise<GateState[]>;
+  /** For people; in the order of the keys. */
+  occupancy(keys: string[]): Promise<GateOccupancy[]>;
   /** Nobody is to use this key for so long; a longer pause stays. @returns until when, epoch ms */
   pause(key: string, ms: number): Promise<number>;
   /**

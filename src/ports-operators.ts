@@ -24,8 +24,15 @@ export type WorkerPresence = {
   agents: string[];
 };
 
-/** An agent that some worker knew; it stays known after the worker is gone. */
-export type KnownAgent = { name: string; model: string; tools: string[]; version?: string | undefined; seenAt: number };
+/** An agent that some worker knew; it stays known after the worker is gone. `queues`: those that its tools name. */
+export type KnownAgent = {
+  name: string;
+  model: string;
+  tools: string[];
+  version?: string | undefined;
+  queues?: string[] | undefined;
+  seenAt: number;
+};
 
 /** A limit over the whole fleet that some worker works under. `name`: of the tool or model. */
 export type KnownGate = {
@@ -73,11 +80,12 @@ export type GateView = KnownGate & {
 export type FleetView = {
   at: number;
   redis: {
-    version: string;
-    usedMemoryBytes: number;
-    /** Undefined: no limit. */
+    /** Undefined, as the next three: this host does not tell. */
+    version?: string | undefined;
+    usedMemoryBytes?: number | undefined;
+    /** Also undefined where there is no limit. */
     maxMemoryBytes?: number | undefined;
-    clients: number;
+    clients?: number | undefined;
     /** One round trip, in ms. */
     roundTripMs: number;
   };

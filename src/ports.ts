@@ -172,7 +172,7 @@ export type {
   Verdict,
   VerifyContext,
 } from "./ports-agent.ts";
-export type { Called, EnterRequest, EnterResult, FleetGates, Gate, GateState } from "./ports-gates.ts";
+export type { Called, EnterRequest, EnterResult, FleetGates, Gate, GateOccupancy, GateState } from "./ports-gates.ts";
 export type { ModelClient, ModelFailure, ModelOutcome, ModelRequest, ModelSpec } from "./ports-model.ts";
 export type {
   FleetReader,

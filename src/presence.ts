@@ -17,8 +17,8 @@ export type PresenceOptions = {
   clock: Pick<Clock, "now">;
   logger: Logger;
   agents: AgentRegistry;
-  /** Of the agents that the worker has. */
-  agentNames: readonly string[];
+  /** The agents that the worker has, by name, and the queues that their tools name. */
+  served: ReadonlyMap<string, readonly string[]>;
   limits?: OperatorLimits | undefined;
   worker: Pick<WorkerPresence, "id" | "queues" | "concurrency">;
   running: () => number;
@@ -26,10 +26,11 @@ export type PresenceOptions = {
 
 /** Tells the fleet of this worker until it stops. Nothing here rejects or holds the process: work does not depend on it. */
 export function startPresence(options: PresenceOptions): { stop(): Promise<void> } {
-  const { presence, clock, logger, agentNames } = options;
+  const { presence, clock, logger, served } = options;
   const startedAt = clock.now();
-  const codes = agentNames.flatMap((name) => options.agents.get(name) ?? []);
-  const fixed = { host: hostname(), pid: process.pid, version: droverVersion(), startedAt, agents: [...agentNames] };
+  const names = [...served.keys()];
+  const codes = names.flatMap((name) => options.agents.get(name) ?? []);
+  const fixed = { host: hostname(), pid: process.pid, version: droverVersion(), startedAt, agents: names };
   let telling: Promise<void> | undefined;
   let isFailing = false;
 
@@ -37,7 +38,7 @@ export function startPresence(options: PresenceOptions): { stop(): Promise<void>
     try {
       const seenAt = clock.now();
       const worker = { ...options.worker, ...fixed, seenAt, running: options.running() };
-      const agents = codes.map((code) => toKnownAgent(code, seenAt));
+      const agents = codes.map((code) => toKnownAgent(code, served.get(code.definition.name), seenAt));
       await presence.tell(worker, agents, knownGates(codes, options.limits), ttlMs);
       isFailing = false;
     } catch (error) {
@@ -69,9 +70,14 @@ export function startPresence(options: PresenceOptions): { stop(): Promise<void>
   };
 }
 
-function toKnownAgent({ definition }: AgentCode, seenAt: number): KnownAgent {
+/** @param queues those that the agent's tools name. */
+export function toKnownAgent(
+  { definition }: AgentCode,
+  queues: readonly string[] | undefined,
+  seenAt: number,
+): KnownAgent {
   const { name, model, tools, version } = definition;
-  return { name, model, tools: tools.map((tool) => tool.name), version, seenAt };
+  return { name, model, tools: tools.map((tool) => tool.name), version, queues: [...(queues ?? [])], seenAt };
 }
 
 const packageSchema = z.object({ version: z.string() });

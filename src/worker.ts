@@ -1,4 +1,5 @@
 import { type Backend, type BackendOptions, openBackend } from "./backend.ts";
+import { ownQueues } from "./bullmq/queue-depths.ts";
 import { toolQueue } from "./bullmq/step-job.ts";
 import { createStepWorker } from "./bullmq/step-worker.ts";
 import { DroverError } from "./core/errors.ts";
@@ -8,8 +9,6 @@ import { beginIsolated, endIsolated, isolatedStep } from "./isolate.ts";
 import type { Delivery } from "./ports.ts";
 import { startPresence } from "./presence.ts";
 import { checkRedis } from "./redis/check.ts";
-import { createKeys } from "./redis/keys.ts";
-import { createRedisPresence } from "./redis/presence.ts";
 import { makeClient } from "./redis/redis-options.ts";
 
 export type WorkOptions = {
@@ -34,12 +33,15 @@ export type WorkerHandle = {
 };
 
 const defaultConcurrency = 100;
-const ownQueues = ["runs", "model", "tools"];
+
+/** The queue that users name so. */
+function toQueue(name: string): string {
+  return ownQueues.includes(name) ? name : toolQueue(name);
+}
 
 export type WorkerDeps = BackendOptions & {
-  /** Of the agents that the worker has, and the queues that their tools name. */
-  agentNames: readonly string[];
-  toolQueues: readonly string[];
+  /** The agents that the worker has, by name, and the queues that their tools name. */
+  toolQueues: ReadonlyMap<string, readonly string[]>;
   /** Sends what telemetry still holds; awaited before an isolated step's process ends. */
   flush: () => Promise<void>;
 };
@@ -65,8 +67,8 @@ export async function startWorker(deps: WorkerDeps, options: WorkOptions): Promi
 
 async function takeSteps(backend: Backend, deps: WorkerDeps, options: WorkOptions): Promise<WorkerHandle> {
   const { engine, clock, logger } = backend;
-  const queues = options.queues ?? [...ownQueues, ...new Set(deps.toolQueues)];
-  const served = queues.map((queue) => (ownQueues.includes(queue) ? queue : toolQueue(queue)));
+  const queues = options.queues ?? [...ownQueues, ...new Set([...deps.toolQueues.values()].flat())];
+  const served = queues.map(toQueue);
   const { concurrency = defaultConcurrency } = options;
   const worker = createStepWorker({
     connect: () => makeClient(deps.redis, "worker", "drover-step-worker"),
@@ -86,8 +88,9 @@ async function takeSteps(backend: Backend, deps: WorkerDeps, options: WorkOption
   const sweeper = startSweeper(backend);
   const presence = startPresence({
     ...deps,
-    presence: createRedisPresence({ connection: backend.connection, keys: createKeys(deps.prefix) }),
+    presence: backend.presence,
     clock,
+    served: new Map([...deps.toolQueues].map(([agent, named]) => [agent, named.map(toolQueue)])),
     worker: { id: createIds().token(), queues: served, concurrency },
     running: () => worker.stats().running,
   });

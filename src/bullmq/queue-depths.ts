@@ -1,29 +1,48 @@
-import { Queue } from "bullmq";
+import { z } from "zod";
 import { defaultPrefix } from "../core/defaults.ts";
-import { queuePrefix } from "./step-job.ts";
+import { queuePrefix, runsQueue, toolQueue } from "./step-job.ts";
 import type { QueueConnection } from "./step-queue.ts";
 
-/** How many steps (or starts, in the queue `runs`) lie in a queue. */
-export type QueueDepth = { name: string; waiting: number; active: number; delayed: number };
+/**
+ * How many steps (or starts, in the queue `runs`) lie in a queue. `oldestAgeMs`: how long the one that waits longest could
+ * have been taken; undefined if none waits. A delayed one whose time has come and that nobody took counts as well.
+ */
+export type QueueDepth = {
+  name: string;
+  waiting: number;
+  active: number;
+  delayed: number;
+  oldestAgeMs?: number | undefined;
+};
+
+/** The queues that are always there. */
+export const ownQueues: readonly string[] = [runsQueue, "model", toolQueue(undefined)];
 
 const scanCount = 1_000;
 
 /**
- * Depths of the three queues that are always there, and of those that tools named.
+ * Depths of queues, all in one round trip, whose cost does not grow with what lies in them.
  *
+ * @param names default: the three that are always there and all others under the prefix, which are searched for among
+ *   all keys of the server.
  * @param prefix default `{drover}`.
  * @throws DroverError "queue_unavailable"
  */
 export async function readQueueDepths(
   connection: QueueConnection,
   prefix: string = defaultPrefix,
+  names?: readonly string[],
 ): Promise<QueueDepth[]> {
-  const names = await listQueues(connection, queuePrefix(prefix));
-  return Promise.all(names.map((name) => readDepth(connection, queuePrefix(prefix), name)));
+  const base = queuePrefix(prefix);
+  const queues = names ?? (await listQueues(connection, base));
+  const keys = queues.flatMap((name) => states.map((state) => `${base}:${name}:${state}`));
+  const reply = await connection.use((client) => client.eval(depthsScript, keys.length, ...keys));
+  const [now, rows] = replySchema.parse(reply);
+  return rows.map((row, index) => toDepth(queues[index] as string, row, now));
 }
 
 async function listQueues(connection: QueueConnection, prefix: string): Promise<string[]> {
-  const names = new Set(["runs", "model", "tools"]);
+  const names = new Set(ownQueues);
   let cursor = "0";
   do {
     const [next, keys] = await connection.use((client) =>
@@ -35,16 +54,82 @@ async function listQueues(connection: QueueConnection, prefix: string): Promise<
   return [...names];
 }
 
-async function readDepth(connection: QueueConnection, prefix: string, name: string): Promise<QueueDepth> {
-  return connection.use(async (client) => {
-    const queue = new Queue(name, { connection: client, prefix, skipMetasUpdate: true });
-    queue.on("error", () => undefined); // the command that meets it tells
-    try {
-      const counts = await queue.getJobCounts("wait", "prioritized", "active", "delayed");
-      const { wait = 0, prioritized = 0, active = 0, delayed = 0 } = counts;
-      return { name, waiting: wait + prioritized, active, delayed };
-    } finally {
-      await queue.close();
-    }
-  });
+const states = ["wait", "prioritized", "active", "delayed"] as const;
+
+/**
+ * KEYS: the four states of each queue. Returns the time, and for each queue how many are in each state, when the first
+ * delayed one is due, and timestamp, options and time of the last taking of those that may have waited longest: the
+ * first without priority, and the first of a few classes of priority: BullMQ scores a job by its class and, within it,
+ * by when it came. The last class is among them, since it waits while others have work.
+ */
+const depthsScript = `
+local time = redis.call('TIME')
+local rows = {}
+local class = 0x100000000
+local function number(value) return string.format('%.0f', value) end
+for first = 1, #KEYS, 4 do
+  local wait, prioritized, active, delayed = KEYS[first], KEYS[first + 1], KEYS[first + 2], KEYS[first + 3]
+  local jobs = string.sub(wait, 1, -5)
+  local heads, seen = {}, {}
+  local function add(id)
+    if not id or seen[id] then return end
+    seen[id] = true
+    local job = redis.call('HMGET', jobs .. id, 'timestamp', 'opts', 'processedOn')
+    table.insert(heads, { job[1] or '', job[2] or '', job[3] or '' })
+  end
+  local function firstFrom(score)
+    return redis.call('ZRANGEBYSCORE', prioritized, score, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  end
+  add(redis.call('LINDEX', wait, -1))
+  local from = '-inf'
+  for _ = 1, 8 do
+    local head = firstFrom(from)
+    add(head[1])
+    if not head[1] then break end
+    from = number((math.floor(tonumber(head[2]) / class) + 1) * class)
+  end
+  local last = redis.call('ZREVRANGE', prioritized, 0, 0, 'WITHSCORES')
+  if last[1] then add(firstFrom(number(math.floor(tonumber(last[2]) / class) * class))[1]) end
+  local due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+  table.insert(rows, {
+    redis.call('LLEN', wait) + redis.call('ZCARD', prioritized), redis.call('LLEN', active),
+    redis.call('ZCARD', delayed), due or '', heads,
+  })
+end
+return { time[1] * 1000 + math.floor(time[2] / 1000), rows }
+`;
+
+const count = z.number();
+/** Timestamp, options as JSON and time of the last taking of a job; texts of a job that is not there are empty. */
+const headSchema = z.tuple([z.string(), z.string(), z.string()]);
+type Head = z.output<typeof headSchema>;
+const rowSchema = z.tuple([count, count, count, z.string(), z.array(headSchema)]);
+const replySchema = z.tuple([count, z.array(rowSchema)]);
+
+function toDepth(name: string, row: z.output<typeof rowSchema>, now: number): QueueDepth {
+  const [waiting, active, delayed, due, heads] = row;
+  // The low 12 bits keep jobs of one millisecond in order.
+  const dueAt = due === "" ? Number.POSITIVE_INFINITY : Math.floor(Number(due) / 0x1000);
+  const oldest = Math.min(dueAt, ...heads.map((head) => takeableSince(head, now)));
+  const isWaiting = waiting > 0 || dueAt <= now;
+  const depth = { name, waiting, active, delayed };
+  return isWaiting ? { ...depth, oldestAgeMs: Math.max(0, now - oldest) } : depth;
+}
+
+/** Since when a job could be taken: after its delay, and after it was taken last and put back. */
+function takeableSince([timestamp, opts, processedOn]: Head, now: number): number {
+  const made = Number(timestamp);
+  if (timestamp === "" || !Number.isFinite(made)) return now;
+  const taken = Number(processedOn);
+  return Math.max(made + delayOf(opts), Number.isFinite(taken) ? taken : 0);
+}
+
+const optsSchema = z.object({ delay: z.number().min(0).default(0) });
+
+function delayOf(opts: string): number {
+  try {
+    return optsSchema.parse(JSON.parse(opts)).delay;
+  } catch {
+    return 0; // made by whatever client: its age is told without it
+  }
 }

@@ -1,7 +1,7 @@
 import { defaultPrefix } from "../core/defaults.ts";
 import type { RedisConnection } from "./connection.ts";
 import { hashTag } from "./keys.ts";
-import { redisErrorCode } from "./redis-error.ts";
+import { readInfo, unlessRefused } from "./server-facts.ts";
 
 /** Something about a Redis server that Drover cannot work with, or that the operator should know. */
 export type Finding = {
@@ -46,14 +46,6 @@ export async function checkRedis(connection: RedisConnection, options: CheckOpti
 type Settings = Record<string, string>;
 
 /** Undefined when the host refuses the command. */
-async function readInfo({ client }: RedisConnection): Promise<Settings | undefined> {
-  const text = await unlessRefused(() => client.info());
-  if (text === undefined) return undefined;
-  const lines = text.split("\r\n").filter((line) => line.includes(":"));
-  return Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)]));
-}
-
-/** Undefined when the host refuses the command. */
 async function readConfig({ client }: RedisConnection): Promise<Settings | undefined> {
   const names = ["maxmemory-policy", "appendonly", "appendfsync", "save"];
   const replies = await unlessRefused(() => Promise.all(names.map((name) => client.config("GET", name))));
@@ -61,17 +53,6 @@ async function readConfig({ client }: RedisConnection): Promise<Settings | undef
   return Object.fromEntries(
     (replies as string[][]).flatMap(([name, value]) => (name === undefined ? [] : [[name, value ?? ""]])),
   );
-}
-
-const refusals = new Set(["ERR", "NOPERM"]);
-
-async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (refusals.has(redisErrorCode(error))) return undefined;
-    throw error;
-  }
 }
 
 function checkVersion(info: Settings | undefined): Finding[] {

@@ -185,6 +185,25 @@ move(gate, limit, tonumber(ARGV[4]), '')
 return called
 `;
 
+/**
+ * KEYS: four for each gate. ARGV: 1 the time, 2 how long a place in time is remembered after it. Returns for each gate how
+ * many are inside (a place that is kept for one who was called, or who waits for a rate, has no token) and how many wait.
+ */
+export const occupancyScript: string = `${shared}
+local counts = {}
+for index = 1, #KEYS / 4 do
+  local gate = gateAt(index)
+  local inside = 0
+  for _, holder in ipairs(redis.call('ZRANGEBYSCORE', gate.leases, '(' .. number(now), '+inf')) do
+    inside = inside + redis.call('HEXISTS', gate.base, 'k:' .. holder)
+  end
+  table.insert(counts, inside)
+  local since = '(' .. number(now - tonumber(ARGV[2]))
+  table.insert(counts, redis.call('ZCARD', gate.line) + redis.call('ZCOUNT', gate.tickets, since, '+inf'))
+end
+return counts
+`;
+
 /** KEYS: 1 the pause. ARGV: 1 the time, 2 for how long. Returns until when; an earlier, longer pause stays. */
 export const pauseScript: string = `${shared}
 local till = math.max(math.ceil(now + tonumber(ARGV[2])), tonumber(redis.call('GET', KEYS[1]) or '0'))

@@ -2,7 +2,14 @@ import { z } from "zod";
 import { type BreakerState, breakerStateSchema } from "../core/breaker.ts";
 import type { Called, EnterRequest, EnterResult, FleetGates, Gate, GateState } from "../ports-gates.ts";
 import type { RedisConnection } from "./connection.ts";
-import { enterScript, leaveScript, pauseScript, renewScript, swapBreakerScript } from "./gate-scripts.ts";
+import {
+  enterScript,
+  leaveScript,
+  occupancyScript,
+  pauseScript,
+  renewScript,
+  swapBreakerScript,
+} from "./gate-scripts.ts";
 import type { Keys } from "./keys.ts";
 import { runScript } from "./read.ts";
 
@@ -59,6 +66,12 @@ export function createRedisGates({ connection, keys, now }: RedisGatesOptions): 
       const names = of.flatMap((key) => [keys.gate(key).breaker, keys.gate(key).pause]);
       const values = await connection.use((client) => client.mget(names));
       return of.map((_, index) => toState(values[2 * index] ?? null, values[2 * index + 1] ?? null));
+    },
+    async occupancy(of) {
+      if (of.length === 0) return [];
+      const names = of.flatMap((key) => keys.gate(key).all);
+      const counts = (await run(occupancyScript, names, [time(), ticketKeptMs])).map(Number);
+      return of.map((_, index) => ({ inside: counts[2 * index] ?? 0, waiting: counts[2 * index + 1] ?? 0 }));
     },
     async pause(key, ms) {
       return numberSchema.parse((await run(pauseScript, [keys.gate(key).pause], [time(), ms]))[0]);

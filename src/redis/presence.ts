@@ -32,6 +32,7 @@ const agentSchema: z.ZodType<KnownAgent> = z.object({
   model: z.string(),
   tools: z.array(z.string()),
   version: z.string().optional(),
+  queues: z.array(z.string()).optional(),
   seenAt: z.number(),
 });
 

@@ -1,5 +1,8 @@
 import { DroverError } from "../core/errors.ts";
 
+const certificate =
+  "its certificate is signed by nobody known here; add ?ca=/path/ca.pem to the URL, with the certificate of who signed it";
+
 /** What to do about each class of refusal or loss. Keys are reply codes of Redis and error codes of sockets. */
 const advice: Record<string, string> = {
   READONLY: "it is a replica and refuses writes; point the URL at the primary, or wait for the failover to end",
@@ -21,6 +24,16 @@ const advice: Record<string, string> = {
   EACCES: "the socket file may not be opened; correct its permissions",
   ETIMEDOUT: "it does not answer; check the network, or correct the URL",
   CLOSED: "the connection to it was lost; check that it is up",
+  SELF_SIGNED_CERT_IN_CHAIN: certificate,
+  DEPTH_ZERO_SELF_SIGNED_CERT: certificate,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: certificate,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: certificate,
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    "its certificate is for another name; use that one in the URL, or add ?servername=NAME to it",
+  CERT_HAS_EXPIRED: "its certificate has expired; renew it",
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+    "it wants a certificate of the client; add ?cert=/path/client.pem&key=/path/client.key to the URL",
+  ERR_SSL_WRONG_VERSION_NUMBER: "it does not speak TLS on that port; use redis://, or its port for TLS",
   ECONNRESET: "the connection was cut; check that Redis is up, and whether it wants TLS (rediss://)",
 };
 

@@ -3,8 +3,12 @@ import { DroverError } from "../core/errors.ts";
 import type { KnownSecret } from "../core/redact-words.ts";
 import { batchWrites } from "./batch-writes.ts";
 import { redisErrorCode } from "./redis-error.ts";
+import { splitTls } from "./redis-tls.ts";
 
-/** Where Redis is: a URL (`redis://`, `rediss://`, `unix:///path` or a socket path), options, or an ioredis instance. */
+/**
+ * Where Redis is: a URL (`redis://`, `rediss://` with files as `splitTls` says, `unix:///path` or a socket path), options,
+ * or an ioredis instance.
+ */
 export type RedisTarget = string | RedisOptions | Redis;
 
 /**
@@ -56,7 +60,10 @@ function toClient(target: RedisTarget): Redis {
   if (target.startsWith("/")) return new Redis({ path: target, lazyConnect: true });
   const url = URL.parse(target);
   if (url?.protocol === "unix:") return new Redis({ path: decodeURIComponent(url.pathname), lazyConnect: true });
-  if (url?.protocol === "redis:" || url?.protocol === "rediss:") return new Redis(target, { lazyConnect: true });
+  if (url?.protocol === "redis:" || url?.protocol === "rediss:") {
+    const { url: address, tls } = splitTls(url);
+    return new Redis(address, { lazyConnect: true, ...(tls ? { tls } : {}) });
+  }
   throw new DroverError(
     "invalid",
     "The Redis URL does not start with redis://, rediss://, unix:/// or /. Write it like redis://localhost:6379.",

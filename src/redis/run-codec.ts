@@ -1,126 +1,15 @@
 import { z } from "zod";
 import { DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
-import { contentSchema, decisionSchema, type Message, messageSchema, type ToolMessage } from "../core/message.ts";
-import { minReader, type OpenCall, type Run, runStatuses, schemaVersion, stopReasons } from "../core/run.ts";
+import { contentSchema, type Message, messageSchema, type ToolMessage } from "../core/message.ts";
+import { minReader, type OpenCall, type Run, runStatuses, schemaVersion } from "../core/run.ts";
+import { callSchema, count, headSchema, time } from "./run-schema.ts";
 
 // A run's head is a hash: what the commit script compares in fields of its own, one field per open call so that a commit
 // writes only the calls it changed, the rest as JSON in `head`. Objects are read loosely: what a newer version put in
 // comes back as it was when this version writes.
 
-const count = z.int().nonnegative();
-const time = z.number();
-const holdSchema = z.looseObject({ reason: z.string(), detail: z.string(), count, gate: z.string().optional() });
-const errorSchema = z.looseObject({ code: z.string(), message: z.string() });
-const stepFields = {
-  attempt: z.int(),
-  owedAt: count,
-  crashes: count.optional(),
-  isolatedStarts: count.optional(),
-};
-
-const limits = z.looseObject({
-  maxTurns: z.number().optional(),
-  maxTokens: z.number().optional(),
-  maxCostUsd: z.number().optional(),
-  deadlineMs: z.number().optional(),
-  repeats: z.number().optional(),
-  maxReasks: z.number().optional(),
-});
-
-const headSchema = z.object({
-  agent: z.string(),
-  agentHash: z.string().optional(),
-  stopReason: z.enum(stopReasons).optional(),
-  error: errorSchema.optional(),
-  turns: count,
-  model: z
-    .looseObject({
-      ...stepFields,
-      task: z.enum(["summary", "verify"]).optional(),
-      upTo: count.optional(),
-      notBefore: time.optional(),
-      hold: holdSchema.optional(),
-    })
-    .optional(),
-  pendingInput: z.array(messageSchema),
-  inputIds: z.array(z.string()),
-  messageCount: count,
-  inputCount: count.optional(),
-  baseMessage: count.optional(),
-  earlierParts: z.array(z.tuple([count, count])).optional(),
-  place: z
-    .looseObject({
-      state: z.enum(["delayed", "joined", "queued", "active", "leaving"]),
-      round: count,
-      owedAt: count,
-      notBefore: time.optional(),
-    })
-    .optional(),
-  eventSeq: count,
-  limits,
-  retryLimits: limits.optional(),
-  summary: z.looseObject({ id: count, text: z.string(), upTo: count }).optional(),
-  windowBudget: count.optional(),
-  repeatsFrom: count.optional(),
-  structured: z.boolean().optional(),
-  reasks: count.optional(),
-  verifications: count.optional(),
-  unchecked: z.boolean().optional(),
-  usage: z.looseObject({
-    inputTokens: z.number(),
-    outputTokens: z.number(),
-    cachedTokens: z.number(),
-    costUsd: z.number().optional(),
-    estimated: z.boolean().optional(),
-  }),
-  lateUsage: z.array(z.string()),
-  deadlineAt: time.optional(),
-  deadlineMs: z.number().optional(),
-  wakeOwedAt: count,
-  createdAt: time,
-  updatedAt: time,
-  startedAt: time.optional(),
-  endedAt: time.optional(),
-  inputHash: z.string(),
-  metadata: z.record(z.string(), z.unknown()),
-  session: z.string().optional(),
-  priority: z.number().optional(),
-  tenant: z.string().optional(),
-  dryRun: z.boolean().optional(),
-  trace: z.looseObject({
-    traceId: z.string(),
-    rootSpanId: z.string(),
-    parentSpanId: z.string().optional(),
-    flags: z.number(),
-  }),
-});
 const knownFields = new Set(Object.keys(headSchema.shape));
-
-const callBase = {
-  ...stepFields,
-  callId: z.string(),
-  toolCallId: z.string(),
-  turn: count,
-  position: count,
-  tool: z.string(),
-  effect: z.enum(["read", "write", "irreversible"]),
-  repeatable: z.boolean(),
-  onUnknown: z.enum(["tell", "ask"]),
-  timeoutMs: z.number(),
-  queue: z.string().optional(),
-  question: z.looseObject({ argumentsHash: z.string(), description: z.string(), reason: z.string() }).optional(),
-  decision: decisionSchema.optional(),
-};
-const started = { ...callBase, startToken: z.string(), timeoutAt: time };
-const callSchema = z.discriminatedUnion("state", [
-  z.looseObject({ ...callBase, state: z.literal("approval"), askedAt: time, expiresAt: time.optional() }),
-  z.looseObject({ ...callBase, state: z.literal("ready"), notBefore: time.optional(), hold: holdSchema.optional() }),
-  z.looseObject({ ...started, state: z.literal("started") }),
-  z.looseObject({ ...started, state: z.literal("lost") }),
-  z.looseObject({ ...callBase, state: z.literal("asking"), askedAt: time }),
-  z.looseObject({ ...callBase, state: z.literal("settled") }),
-]);
 
 const fixedSchema = z.object({
   v: z.coerce.number().int().positive(),
@@ -143,6 +32,7 @@ const fixedFields = [
   "priority",
   "tenant",
   "dryRun",
+  "tools",
   "trace",
   "createdAt",
   "limits",
@@ -171,6 +61,7 @@ export function encodeHead(previous: Run | null, run: Run): HeadChange {
     priority,
     tenant,
     dryRun,
+    tools,
     trace,
     createdAt,
     limits,
@@ -182,7 +73,7 @@ export function encodeHead(previous: Run | null, run: Run): HeadChange {
   if (changed("minReader")) set.push(["min", String(min)]);
   if (changed("status")) set.push(["status", status]);
   if (fixedFields.some(changed)) {
-    const fixed = { agent, inputHash, metadata, session, priority, tenant, dryRun, trace, createdAt, limits };
+    const fixed = { agent, inputHash, metadata, session, priority, tenant, dryRun, tools, trace, createdAt, limits };
     set.push(["fixed", JSON.stringify(fixed)]);
   }
   if (summary && changed("summary")) set.push(["summary", JSON.stringify(summary)]);

@@ -78,8 +78,8 @@ function tell(view: FleetView, observe: Observe): void {
 }
 
 function tellRedis(redis: FleetView["redis"], observe: Observe): void {
-  observe("redisMemory", redis.usedMemoryBytes);
+  if (redis.usedMemoryBytes !== undefined) observe("redisMemory", redis.usedMemoryBytes);
   if (redis.maxMemoryBytes !== undefined) observe("redisMemoryLimit", redis.maxMemoryBytes);
-  observe("redisClients", redis.clients);
+  if (redis.clients !== undefined) observe("redisClients", redis.clients);
   observe("redisRoundTrip", redis.roundTripMs / 1_000);
 }

@@ -6,12 +6,13 @@ import type { Agent } from "../define-agent.ts";
 import { createRunApi, type Drover, governAgents, readLimits, type WorkerHandle } from "../drover.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { createIds } from "../ids.ts";
-import type { Logger, RunStore, Signals, Telemetry } from "../ports.ts";
+import type { FleetReader, Logger, RunStore, Signals, Telemetry } from "../ports.ts";
 import { type RedactionOptions, toRedaction } from "../redaction/redaction.ts";
 import { createSilentLogger, redactLogs } from "../telemetry/logger.ts";
-import { checkValue } from "../tools/parameters.ts";
 import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
+import { checkValue } from "../tools/parameters.ts";
 import { type ManualClock, manualClock } from "./manual-clock.ts";
+import { createMemoryFleet } from "./memory-fleet.ts";
 import { createMemoryGates } from "./memory-gates.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 import { createMemorySignals } from "./memory-signals.ts";
@@ -42,6 +43,7 @@ export type MemoryBackend = {
   engine: Engine;
   store: RunStore;
   signals: Signals;
+  fleet: FleetReader;
   clock: ManualClock;
   redaction: Redaction;
 };
@@ -67,11 +69,13 @@ export function openMemoryBackend(options: MemoryDroverOptions): MemoryBackend {
   };
   const signals = createMemorySignals();
   const store = createMemoryRunStore({ clock, signals });
+  const gates = createMemoryGates({ clock });
+  const limits = readLimits(options.limits);
   const engine = createEngine({
     store,
     queue: ringing,
-    gates: createMemoryGates({ clock }),
-    limits: readLimits(options.limits),
+    gates,
+    limits,
     signals,
     clock,
     ids: createIds(),
@@ -82,21 +86,25 @@ export function openMemoryBackend(options: MemoryDroverOptions): MemoryBackend {
     checkValue,
     payloadLimitBytes: defaultPayloadLimitBytes,
   });
-  const workers: WorkerHandle[] = [];
+  const workers = new Map<WorkerHandle, { startedAt: number }>();
+  const codes = options.agents.flatMap(({ name }) => agents.get(name) ?? []);
+  const fleet = createMemoryFleet({ clock, store, queue, gates, limits, agents: codes, workers });
 
   const drover: Drover = {
     async work() {
       const handle = startMemoryWorker({ engine, queue, clock, wakers, auto: !options.clock });
-      workers.push(handle);
-      return handle;
+      workers.set(handle, { startedAt: clock.now() });
+      const stop = (): Promise<void> => handle.stop().finally(() => workers.delete(handle));
+      return { ...handle, stop };
     },
+    fleet: () => fleet.read(),
     ...createRunApi(() => engine, redaction.redactor),
     async close() {
-      await Promise.all(workers.map((worker) => worker.stop()));
+      await Promise.all([...workers.keys()].map((worker) => worker.stop()));
       engine.close();
     },
   };
-  return { drover, engine, store, signals, clock, redaction };
+  return { drover, engine, store, signals, fleet, clock, redaction };
 }
 
 type WorkerParts = Omit<Waiting, "running" | "signal"> & { engine: Engine };

@@ -1,6 +1,6 @@
 import type { BreakerState } from "../core/breaker.ts";
 import type { RateTerms } from "../core/fleet-limits.ts";
-import type { Called, Clock, EnterRequest, EnterResult, FleetGates, Gate } from "../ports.ts";
+import type { Called, Clock, EnterRequest, EnterResult, FleetGates, Gate, GateOccupancy } from "../ports.ts";
 
 const callMs = 5_000;
 const ticketKeptMs = 60_000;
@@ -58,6 +58,7 @@ export function createMemoryGates({ clock }: { clock: Pick<Clock, "now"> }): Fle
         const [breaker, until = 0] = [breakers.get(key), pauses.get(key)];
         return { ...(breaker ? { breaker } : {}), ...(until > now() ? { pausedUntil: until } : {}) };
       }),
+    occupancy: async (keys) => keys.map((key) => occupancyOf(shelfOf(key), now())),
     async pause(key, ms) {
       const until = Math.max(Math.ceil(now() + ms), pauses.get(key) ?? 0);
       pauses.set(key, until);
@@ -70,6 +71,11 @@ export function createMemoryGates({ clock }: { clock: Pick<Clock, "now"> }): Fle
       return true;
     },
   };
+}
+
+function occupancyOf({ leases, tokens, line, tickets }: Shelf, now: number): GateOccupancy {
+  const inside = [...leases].filter(([holder, until]) => until > now && tokens.has(holder)).length;
+  return { inside, waiting: line.size + [...tickets.values()].filter((at) => at > now - ticketKeptMs).length };
 }
 
 function makeShelf(): Shelf {

@@ -57,7 +57,8 @@ function owing(all: Run[], before: number): string[] {
     .map(({ runId }) => runId);
 }
 
-function owingSince(run: Run): number | undefined {
+/** Since when a run owes something that could be done, epoch ms. */
+export function owingSince(run: Run): number | undefined {
   const steps = owed(run);
   if (steps.length === 0) return undefined;
   return Math.max(run.updatedAt, Math.min(...steps.map((step) => step.notBefore ?? 0)));

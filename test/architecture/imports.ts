@@ -81,7 +81,16 @@ export const layers: readonly Layer[] = [
   {
     name: "drover",
     // The composition root and what it alone needs.
-    places: ["drover.ts", "backend.ts", "worker.ts", "define-agent.ts", "ids.ts", "isolate.ts"],
+    places: [
+      "drover.ts",
+      "backend.ts",
+      "worker.ts",
+      "presence.ts",
+      "fleet.ts",
+      "define-agent.ts",
+      "ids.ts",
+      "isolate.ts",
+    ],
     layers: ["core", "ports", "engine", "config", "redaction", ...adapters],
     packages: ["ioredis", "zod"],
     node: "any",
@@ -122,9 +131,20 @@ export const layers: readonly Layer[] = [
     name: "cli",
     places: ["cli/"],
     // The second root: the doctor looks at the adapters themselves, and the built-in agents are made of their parts.
-    layers: ["core", "drover", "index", "config", "api-keys", "redaction", "embedded", "testing", "server", ...adapters],
+    layers: [
+      "core",
+      "drover",
+      "index",
+      "config",
+      "api-keys",
+      "redaction",
+      "embedded",
+      "testing",
+      "server",
+      ...adapters,
+    ],
     types: ["engine", "ports"],
-    packages: ["@bomb.sh/tab", "commander", "cli-table3", "zod"],
+    packages: ["@bomb.sh/tab", "commander", "cli-table3", "log-update", "zod"],
     node: "any",
   },
 ];

@@ -33,6 +33,38 @@ export function gatesContract(makeHarness: () => Promise<GatesHarness>): void {
   }
   const insideAs = async (holder: string, token: string): Promise<EnterResult> => enter(holder, [twoAtOnce], token);
 
+  describe("occupancy", () => {
+    const occupancy = async (...gates: Gate[]) => harness.gates.occupancy(gates.map(({ key }) => key));
+
+    test("counts who is inside and who waits, gate by gate", async () => {
+      expect(await harness.gates.occupancy([])).toEqual([]);
+      expect(await occupancy(twoAtOnce, tenASecond)).toEqual([
+        { inside: 0, waiting: 0 },
+        { inside: 0, waiting: 0 },
+      ]);
+      for (const holder of ["a", "b", "c", "d", "e"]) await insideAs(holder, `t-${holder}`);
+      for (const holder of ["a", "b", "c"]) await enter(holder);
+      expect(await occupancy(tenASecond, twoAtOnce)).toEqual([
+        { inside: 0, waiting: 2 },
+        { inside: 2, waiting: 3 },
+      ]);
+      // A place is kept for the first in line, who is neither inside nor in line until it comes.
+      await harness.gates.leave("tool:two", { holder: "a", token: "t-a" });
+      expect(await occupancy(twoAtOnce)).toEqual([{ inside: 1, waiting: 2 }]);
+      await insideAs("c", "t-c2");
+      expect(await occupancy(twoAtOnce)).toEqual([{ inside: 2, waiting: 2 }]);
+    });
+
+    test("forgets who went without a word", async () => {
+      for (const holder of ["a", "b", "c"]) await insideAs(holder, `t-${holder}`);
+      for (const holder of ["a", "b"]) await enter(holder);
+      harness.advance(10_001);
+      expect(await occupancy(twoAtOnce)).toEqual([{ inside: 0, waiting: 1 }]);
+      harness.advance(60_000);
+      expect(await occupancy(tenASecond)).toEqual([{ inside: 0, waiting: 0 }]);
+    });
+  });
+
   describe("rates", () => {
     test("the first enters, the next get places in time in the order they came, evenly spaced", async () => {
       const start = harness.now();

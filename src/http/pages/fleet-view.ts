@@ -26,10 +26,8 @@ function overview({ redis, counts, owing, at, workers: all, queues: allQueues }:
   const running = all.reduce((sum, worker) => sum + worker.running, 0);
   const room = all.reduce((sum, worker) => sum + worker.concurrency, 0);
   const oldest = Math.max(-1, ...allQueues.map(({ oldestAgeMs }) => oldestAgeMs ?? -1));
-  const memory =
-    redis.maxMemoryBytes === undefined
-      ? formatBytes(redis.usedMemoryBytes)
-      : `${formatBytes(redis.usedMemoryBytes)} of ${formatBytes(redis.maxMemoryBytes)}`;
+  const used = redis.usedMemoryBytes === undefined ? "not told" : formatBytes(redis.usedMemoryBytes);
+  const memory = redis.maxMemoryBytes === undefined ? used : `${used} of ${formatBytes(redis.maxMemoryBytes)}`;
   return html`<div class="panels"><section class="panel" aria-label="Work">${facts([
     ["Workers", formatCount(all.length)],
     ["Steps under way", html`<span class="num">${formatCount(running)} of ${formatCount(room)}</span>`],
@@ -39,9 +37,9 @@ function overview({ redis, counts, owing, at, workers: all, queues: allQueues }:
       html`<span class="num">${formatCount(owing.count)}</span>${owing.oldestSince === undefined ? "" : html`, oldest ${ago(owing.oldestSince, at)}`}`,
     ],
   ])}</section><section class="panel" aria-label="Redis">${facts([
-    ["Redis", redis.version],
+    ["Redis", redis.version ?? "not told"],
     ["Memory", memory],
-    ["Clients", formatCount(redis.clients)],
+    ["Clients", redis.clients === undefined ? "not told" : formatCount(redis.clients)],
     ["Round trip", `${redis.roundTripMs.toFixed(1)} ms`],
   ])}</section><section class="panel" aria-label="Runs by status">${facts(
     runStatuses
