@@ -8,6 +8,7 @@ export type { RunFeedEvent } from "./core/feed.ts";
 export type { OperatorLimits } from "./core/fleet-limits.ts";
 export type { Content, ContentPart, InputMessage, Message, ToolCall } from "./core/message.ts";
 export type { Policy, PolicyRule } from "./core/policy.ts";
+export type { TurnPage, TurnView } from "./core/report.ts";
 export type { RunStatus, StopReason, Usage } from "./core/run.ts";
 export { type Agent, type AgentOptions, defineAgent } from "./define-agent.ts";
 export {
@@ -26,7 +27,13 @@ export type { SessionHandle } from "./engine/session-handle.ts";
 export { type OpenAIOptions, openai } from "./openai/openai.ts";
 export type { Logger, ModelSpec } from "./ports.ts";
 export type { RedactionOptions } from "./redaction/redaction.ts";
-export { defineTool, type Tool, type ToolContext, type ToolOptions } from "./tools/define-tool.ts";
+export {
+  type AnsweredToolOptions,
+  defineTool,
+  type Tool,
+  type ToolContext,
+  type ToolOptions,
+} from "./tools/define-tool.ts";
 export {
   type FilePartOptions,
   filePart,
@@ -35,6 +42,7 @@ export {
   type PartSource,
   textPart,
 } from "./tools/parts.ts";
+export { type AskPersonOptions, askPerson } from "./tools/stock/ask-person.ts";
 export { calculator } from "./tools/stock/calculator.ts";
 export { currentTime } from "./tools/stock/current-time.ts";
 export { type HttpFetchOptions, httpFetch } from "./tools/stock/http-fetch.ts";

@@ -1,6 +1,7 @@
-import type { BreakerPolicy, FleetLimits, RetryPolicy } from "./core/agent.ts";
+import type { BreakerPolicy, FleetLimits, RetryPolicy, ToolSpec } from "./core/agent.ts";
 import type { CallPlan } from "./core/event.ts";
 import type { Content, ToolCall } from "./core/message.ts";
+import type { OutputIssue } from "./core/output.ts";
 
 /**
  * How a tool execution ended. `unknown`: it may or may not have taken effect (invariant 4). `trouble`: the tool itself
@@ -38,10 +39,19 @@ export type ToolGate = FleetLimits & {
   timeoutMs: number;
 };
 
+/** Everything that is wrong with a value by a JSON Schema; empty if it fits. Never throws. */
+export type SchemaCheck = (schema: Record<string, unknown>, value: unknown) => OutputIssue[];
+
+export type PlanOptions = {
+  dryRun?: boolean | undefined;
+  /** Tools that are offered beside the agent's own and whose calls the run's caller executes. */
+  callerTools?: readonly ToolSpec[] | undefined;
+};
+
 /** Looks up, validates, coerces, bounds and runs tools. Never rejects for what a tool or a model did. */
 export interface ToolCaller {
   /** How a call is to be treated, before it is recorded. Content of a `settle` plan is for the model to read. */
-  plan(call: ToolCall, options?: { dryRun?: boolean | undefined }): CallPlan;
+  plan(call: ToolCall, options?: PlanOptions): CallPlan;
   execute(request: ToolRequest): Promise<ToolOutcome>;
   /** Its limits over the fleet; undefined if the tool is not known. */
   gate(tool: string): ToolGate | undefined;

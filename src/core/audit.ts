@@ -8,7 +8,7 @@ const ourselves = "drover";
 /**
  * One act. `by`: a person's or a program's name as they gave it; "drover" for what nobody ordered.
  * - `ruled`: a policy decided something about a call other than whether it asks;
- * - `asked`: a call waits for a person; `reason` says why; - `described`: a dry run told of a call and did not make it.
+ * - `asked`: a call waits for a person, or for its caller; `reason` says why; - `described`: a dry run told of a call and did not make it.
  */
 export type AuditEntry = {
   at: number;
@@ -21,6 +21,7 @@ export type AuditEntry = {
     | "asked"
     | "approved"
     | "denied"
+    | "answered"
     | "expired"
     | "described"
     | "cancelled"
@@ -67,12 +68,20 @@ function toActOnCall(entry: FeedEntry): AuditEntry | undefined {
       return { ...placeOf(entry), by: entry.by, action: "denied", reason: entry.reason };
     case "approval_expired":
       return { ...placeOf(entry), by: ourselves, action: "expired" };
+    case "answer_asked":
+      return { ...placeOf(entry), by: ourselves, action: "asked", reason: whoAnswers[entry.from] };
+    case "answered":
+      return { ...placeOf(entry), by: entry.by, action: "answered" };
+    case "answer_expired":
+      return { ...placeOf(entry), by: ourselves, action: "expired" };
     case "tool_described":
       return { ...placeOf(entry), by: ourselves, action: "described" };
     default:
       return undefined;
   }
 }
+
+const whoAnswers = { person: "a person answers it", caller: "its caller executes it" };
 
 type Place = Pick<AuditEntry, "at" | "callId" | "tool" | "argumentsHash">;
 

@@ -70,7 +70,7 @@ export function baseOf(call: OpenCall): CallBase {
 export function settle(
   draft: Draft,
   call: OpenCall,
-  result: Pick<ToolMessage, "content" | "outcome" | "described" | "full">,
+  result: Pick<ToolMessage, "content" | "outcome" | "described" | "full" | "answered">,
   times?: StepTimes,
 ): void {
   const { callId, toolCallId, position, tool, attempt, decision } = call;
@@ -136,7 +136,10 @@ export function endRun(draft: Draft, ending: Ending): void {
       call,
       begun
         ? { outcome: "unknown", content: `Outcome unknown: ${why} while "${call.tool}" was being executed.` }
-        : { outcome: "cancelled", content: `Not executed: ${why} first.` },
+        : {
+            outcome: "cancelled",
+            content: `${call.state === "answer" ? "Not answered" : "Not executed"}: ${why} first.`,
+          },
     );
   }
   if (run.calls.length > 0) appendResults(draft);

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { limitsSchema } from "./agent.ts";
 import type { RunEvent } from "./event.ts";
-import { type InputMessage, inputSchema } from "./message.ts";
+import { givenContentSchema, type InputMessage, inputSchema } from "./message.ts";
 
 /** What people and programs ask of a run. */
 export type Command = Extract<
   RunEvent,
-  { type: "approved" | "denied" | "input_received" | "cancel_requested" | "retry_requested" }
+  { type: "approved" | "denied" | "answered" | "input_received" | "cancel_requested" | "retry_requested" }
 >;
 
 const by = z.string().min(1).max(1_000);
@@ -23,7 +23,13 @@ const commandSchema = z.discriminatedUnion("type", [
     decisionId,
   }),
   z.object({ type: z.literal("denied"), callId, by, reason, decisionId }),
-  z.object({ type: z.literal("input_received"), inputId: z.string(), messages: inputSchema, by: by.optional() }),
+  z.object({ type: z.literal("answered"), callId, by, content: givenContentSchema, decisionId }),
+  z.object({
+    type: z.literal("input_received"),
+    inputId: z.string().min(1).max(200),
+    messages: inputSchema,
+    by: by.optional(),
+  }),
   z.object({ type: z.literal("cancel_requested"), by, reason }),
   z.object({ type: z.literal("retry_requested"), by, limits: limitsSchema.optional() }),
 ]);

@@ -1,6 +1,6 @@
 import type { Effect, Limits } from "./agent.ts";
 import type { AssistantMessage, Content, FullResult, Message, ToolCall, ToolMessageOutcome } from "./message.ts";
-import type { Hold, Question, RunError, StopReason, Usage } from "./run.ts";
+import type { AnswerFrom, Hold, Question, RunError, StopReason, Usage } from "./run.ts";
 import type { WindowPlan } from "./window.ts";
 
 /** Names a step of a run for ever: the revision that made it owed, and an index among those it made owed. */
@@ -26,6 +26,15 @@ export type CallPlan =
       approvalExpiresMs?: number | undefined;
       question?: Question | undefined;
       /** The policy rules that decided anything about it, in words. */
+      policy?: string | undefined;
+    }
+  /** Its result comes from outside. `expiresMs`: how long it is waited for; undefined: for ever. */
+  | {
+      type: "answer";
+      from: AnswerFrom;
+      expiresMs?: number | undefined;
+      answerSchema?: Record<string, unknown> | undefined;
+      question?: Question | undefined;
       policy?: string | undefined;
     }
   | {
@@ -132,6 +141,8 @@ export type RunEvent =
       decisionId?: string | undefined;
     }
   | { type: "denied"; callId: string; by: string; reason: string; decisionId?: string | undefined }
+  /** The result of a call that waits for one from outside. */
+  | { type: "answered"; callId: string; by: string; content: Content; decisionId?: string | undefined }
   | { type: "input_received"; inputId: string; messages: Message[]; by?: string | undefined }
   /** The time has come for a run to join its session's line. `round`: of the place that it had when this was found. */
   | { type: "session_joined"; round: number }
@@ -223,6 +234,10 @@ export type FeedEntry = { seq: number; at: number; turn: number } & (
       argumentsHash?: string | undefined;
     }
   | { type: "approval_expired"; callId: string; tool: string; argumentsHash?: string | undefined }
+  /** The call's result is to come from outside. */
+  | { type: "answer_asked"; callId: string; tool: string; from: AnswerFrom; expiresAt?: number | undefined }
+  | { type: "answered"; callId: string; tool: string; by: string }
+  | { type: "answer_expired"; callId: string; tool: string; from: AnswerFrom }
   /** A dry run told of a call instead of making it. */
   | { type: "tool_described"; callId: string; tool: string }
   | {

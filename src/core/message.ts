@@ -67,7 +67,11 @@ export type ToolMessage = {
   decision?: Decision | undefined;
   /** What the call would have done, where a dry run told of it and did not make it; not sent. */
   described?: string | undefined;
+  /** Who gave the result, of a call that was answered from outside; not sent. */
+  answered?: Answered | undefined;
 };
+/** `at`: epoch ms; `id`: as the command named it, so that it is known when sent again. */
+export type Answered = { by: string; at: number; id?: string | undefined };
 /** A person's word on a call. `at`: epoch ms; `id`: as the command named it, so that it is known when sent again. */
 export type Decision = { type: "approved" | "denied"; by: string; at: number; id?: string | undefined };
 export const decisionSchema: z.ZodType<Decision> = z.looseObject({
@@ -132,27 +136,85 @@ export const messageSchema: z.ZodType<Message> = z.discriminatedUnion("role", [
     full: fullResultSchema.optional(),
     decision: decisionSchema.optional(),
     described: z.string().optional(),
+    answered: z.looseObject({ by: z.string(), at: z.number(), id: z.string().optional() }).optional(),
   }),
 ]) as unknown as z.ZodType<Message>;
 
-/** What a producer may put into `input`: text, or messages that hold no tool calls. */
-export type InputMessage = { role: "system" | "developer" | "user" | "assistant"; content: Content };
+/** A call that was made before the run, by its name at the provider or the client that made it. */
+export type GivenCall = { id: string; name: string; arguments: string };
+/**
+ * What a producer may put into `input`: text, or messages. An assistant's message may hold calls of earlier turns; right
+ * after it come their results, one `tool` message for each call, in call order.
+ */
+export type InputMessage =
+  | { role: "system" | "developer" | "user"; content: Content }
+  | { role: "assistant"; content: Content; toolCalls?: GivenCall[] | undefined }
+  | { role: "tool"; toolCallId: string; content: Content };
 /** What a model or a tool brought is kept as it is; what a producer gives is refused if it cannot be meant. */
 const inputPartSchema = contentPartSchema.superRefine((part, context) => {
   for (const { path, message } of problemsOfPart(part)) context.addIssue({ code: "custom", path, message });
 });
-const inputMessageSchema: z.ZodType<InputMessage> = z.strictObject({
-  role: z.enum(["system", "developer", "user", "assistant"]),
-  content: z.union([z.string(), z.array(inputPartSchema)]),
+/** Content as somebody outside gives it. */
+export const givenContentSchema: z.ZodType<Content> = z.union([z.string(), z.array(inputPartSchema)]);
+const givenCallSchema = z.strictObject({
+  id: z.string().min(1).max(256),
+  name: z.string().min(1).max(256),
+  arguments: z.string(),
 });
-export const inputSchema: z.ZodType<string | InputMessage[]> = z.union([
-  z.string().min(1),
-  z.array(inputMessageSchema).min(1),
-]);
+const roles = ["system", "developer", "user", "assistant", "tool"];
+const inputMessageSchema = z.discriminatedUnion(
+  "role",
+  [
+    z.strictObject({ role: z.enum(["system", "developer", "user"]), content: givenContentSchema }),
+    z.strictObject({
+      role: z.literal("assistant"),
+      content: givenContentSchema,
+      toolCalls: z.array(givenCallSchema).min(1).optional(),
+    }),
+    z.strictObject({ role: z.literal("tool"), toolCallId: z.string().min(1).max(256), content: givenContentSchema }),
+  ],
+  { error: `must be ${roles.map((role) => JSON.stringify(role)).join(" or ")}` },
+);
+const inputMessagesSchema = z
+  .array(inputMessageSchema)
+  .min(1)
+  .superRefine((messages, context) => {
+    for (const { index, message } of misplacedResults(messages)) {
+      context.addIssue({ code: "custom", path: [index], message });
+    }
+  });
+export const inputSchema: z.ZodType<string | InputMessage[]> = z.union([z.string().min(1), inputMessagesSchema]);
+
+/** Where calls and results do not follow each other as a transcript has them (invariant 3). */
+function misplacedResults(messages: readonly InputMessage[]): { index: number; message: string }[] {
+  let open: string[] = [];
+  const found: { index: number; message: string }[] = [];
+  messages.forEach((given, index) => {
+    if (given.role === "tool" && given.toolCallId === open[0]) open = open.slice(1);
+    else if (given.role === "tool") found.push({ index, message: "must be the result of the call before it" });
+    else if (open.length > 0) found.push({ index, message: `must be the result of call ${open[0]}` });
+    if (given.role !== "tool") open = given.role === "assistant" ? (given.toolCalls ?? []).map(({ id }) => id) : [];
+  });
+  if (open.length > 0)
+    found.push({ index: messages.length - 1, message: `must be followed by the result of call ${open[0]}` });
+  return found;
+}
 
 /** The input of a run as transcript messages. */
 export function toInputMessages(input: string | InputMessage[]): Message[] {
-  return typeof input === "string" ? [{ role: "user", content: input }] : input;
+  if (typeof input === "string") return [{ role: "user", content: input }];
+  let turn = 0;
+  let open: ToolCall[] = [];
+  return input.map((given): Message => {
+    if (given.role === "tool") {
+      const [call] = open.splice(0, 1) as [ToolCall];
+      return { ...given, callId: call.callId, name: call.name, outcome: "ok" };
+    }
+    if (given.role !== "assistant" || !given.toolCalls) return given as Message;
+    turn += 1;
+    open = given.toolCalls.map((call, index) => ({ ...call, callId: `given-${turn}-${index + 1}` }));
+    return { ...given, toolCalls: [...open] };
+  });
 }
 
 /** The text of a content, parts of other kinds left out. */

@@ -1,7 +1,17 @@
 import { z } from "zod";
-import { type Limits, limitsSchema } from "./agent.ts";
+import { type Limits, limitsSchema, type ToolSpec } from "./agent.ts";
+import { callerToolsSchema } from "./caller-tools.ts";
 import { type InputMessage, inputSchema, type Message } from "./message.ts";
-import { minReader, noUsage, type Run, type RunTrace, type SessionPlace, schemaVersion, sessionReader } from "./run.ts";
+import {
+  answerReader,
+  minReader,
+  noUsage,
+  type Run,
+  type RunTrace,
+  type SessionPlace,
+  schemaVersion,
+  sessionReader,
+} from "./run.ts";
 
 const runIdPattern: RegExp = /^(?=.*[A-Za-z])[A-Za-z0-9._-]{1,128}$/;
 
@@ -19,6 +29,7 @@ const startFields = z.strictObject({
   metadata: z.record(z.string(), z.json()).optional(),
   limits: limitsSchema.optional(),
   dryRun: z.boolean().optional(),
+  tools: callerToolsSchema.optional(),
   by: z.string().min(1).max(1_000).optional(),
   tenant: runIdSchema.optional(),
   traceparent: z
@@ -39,6 +50,8 @@ export type StartPayload = {
   metadata?: Record<string, unknown> | undefined;
   limits?: Limits | undefined;
   dryRun?: boolean | undefined;
+  /** Tools of the producer, offered to the model after the agent's own; whoever watches the run gives their results. */
+  tools?: ToolSpec[] | undefined;
   by?: string | undefined;
   /** Whose run it is: keys of a tenant see its own runs only. */
   tenant?: string | undefined;
@@ -66,6 +79,7 @@ export type NewRun = {
   priority?: number | undefined;
   delayMs?: number | undefined;
   dryRun?: boolean | undefined;
+  tools?: ToolSpec[] | undefined;
   trace: RunTrace;
   at: number;
   token: string;
@@ -82,7 +96,7 @@ export function makeRun(input: NewRun): Run {
   if (input.session !== undefined) {
     return {
       ...common,
-      minReader: sessionReader,
+      minReader: Math.max(common.minReader, sessionReader),
       pendingInput: input.messages,
       baseMessage: 0,
       messageCount: 0,
@@ -106,9 +120,10 @@ function makePlace(notBefore: number | undefined): SessionPlace {
 const dryRunReader = 2;
 
 function makeCommon(input: NewRun, limits: Limits): Run {
+  const tools = input.tools?.length ? input.tools : undefined;
   return {
     schemaVersion,
-    minReader: input.dryRun ? dryRunReader : minReader,
+    minReader: tools ? answerReader : input.dryRun ? dryRunReader : minReader,
     runId: input.runId,
     agent: input.agent,
     revision: 1,
@@ -132,6 +147,7 @@ function makeCommon(input: NewRun, limits: Limits): Run {
     session: input.session,
     priority: input.priority,
     ...(input.dryRun ? { dryRun: true } : {}),
+    ...(tools ? { tools } : {}),
     ...(input.tenant === undefined ? {} : { tenant: input.tenant }),
     trace: input.trace,
   };

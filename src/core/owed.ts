@@ -22,7 +22,7 @@ export const wakeIndex = 1_000_000;
 export const sessionIndex = 1_000_001;
 
 /**
- * Which steps the run needs now, each perhaps not before a time. Empty if it only waits for a person or for others of its
+ * Which steps the run needs now, each perhaps not before a time. Empty if it only waits for somebody outside or for others of its
  * session, or has ended and, in a session, was seen to leave.
  */
 export function owed(run: Run): Step[] {
@@ -64,7 +64,7 @@ export function owed(run: Run): Step[] {
 }
 
 /**
- * When time alone changes this run next: an approval expires, a lost call's outcome is given up, or the deadline comes
+ * When time alone changes this run next: an approval or a question expires, a lost call's outcome is given up, or the deadline comes
  * while nothing is owed that would notice. Undefined if never. A run waits on at most this one delayed job (invariant 5).
  */
 export function dueAt(run: Run): number | undefined {
@@ -80,7 +80,7 @@ export function dueAt(run: Run): number | undefined {
 }
 
 function callDueAt(call: OpenCall): number | undefined {
-  if (call.state === "approval") return call.expiresAt;
+  if (call.state === "approval" || call.state === "answer") return call.expiresAt;
   if (call.state === "lost") return call.timeoutAt;
   return undefined;
 }

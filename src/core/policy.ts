@@ -9,7 +9,7 @@ import type { Effect } from "./agent.ts";
  * - `agent`: default any;
  * - `effect`: what the tool counts as; one made irreversible asks, unless a rule or its own predicate says otherwise;
  * - `approval`: whether a person must say yes first;
- * - `approvalExpiresMs`: a call that nobody approved within this time counts as denied;
+ * - `approvalExpiresMs`: a call that nobody approved, or a question that nobody answered, within this time counts as denied;
  * - `allow`: false: the tool is not offered, and a call of it is refused.
  */
 export type PolicyRule = {

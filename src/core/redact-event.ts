@@ -57,6 +57,8 @@ function redactContent(event: RunEvent, redactor: Redactor): RunEvent {
     case "tool_finished":
       // One that was cut was redacted before: where its parts lie in the whole must stay true.
       return event.full ? event : { ...event, content: redactSaid(event.content, redactor) };
+    case "answered":
+      return { ...event, content: redactSaid(event.content, redactor) };
     case "input_received":
       return { ...event, messages: event.messages.map((message) => redactMessage(message, redactor)) };
     case "session_entered":

@@ -1,12 +1,14 @@
-import type { Effect, Limits } from "./agent.ts";
+import type { Effect, Limits, ToolSpec } from "./agent.ts";
 import type { Decision, Extra, Message } from "./message.ts";
 import type { Summary } from "./window.ts";
 
 /** Version of the stored form written by this code, and the oldest reader that may touch what it writes. */
-export const schemaVersion = 2;
+export const schemaVersion = 3;
 export const minReader = 1;
 /** The oldest reader of a run in a session: an older one knows nothing of shared transcripts. */
 export const sessionReader = 2;
+/** The oldest reader of a run that waits, or may come to wait, for an answer from outside: an older one knows no such calls. */
+export const answerReader = 3;
 
 export const runStatuses = [
   "queued",
@@ -101,6 +103,9 @@ export type ModelStep = {
  */
 export type Question = { argumentsHash: string; description: string; reason: string };
 
+/** Whose word a call waits for that no worker executes: a person's, or a result of the program that started the run. */
+export type AnswerFrom = "person" | "caller";
+
 /** What is the same for an open call in any state. */
 export type CallBase = {
   callId: string;
@@ -115,7 +120,7 @@ export type CallBase = {
   onUnknown: "tell" | "ask";
   timeoutMs: number;
   queue?: string | undefined;
-  /** Set if a person may have to decide on it. */
+  /** Set if a person may have to decide on it, or is asked. */
   question?: Question | undefined;
   /** The last decision on it. */
   decision?: Decision | undefined;
@@ -132,6 +137,7 @@ export type CallBase = {
  * - `started`: begun by the holder of `startToken`; only for calls that are not repeatable (invariant 4);
  * - `lost`: its worker is gone; the result bearing `startToken` is accepted until `timeoutAt`;
  * - `asking`: its outcome is unknown and a person decides;
+ * - `answer`: no worker executes it; its result comes from outside, and must fit `answerSchema` if there is one;
  * - `settled`: its result waits in the results hash for the others.
  */
 export type OpenCall = CallBase &
@@ -141,6 +147,13 @@ export type OpenCall = CallBase &
     | { state: "started"; startToken: string; timeoutAt: number }
     | { state: "lost"; startToken: string; timeoutAt: number }
     | { state: "asking"; askedAt: number }
+    | {
+        state: "answer";
+        from: AnswerFrom;
+        askedAt: number;
+        expiresAt?: number | undefined;
+        answerSchema?: Record<string, unknown> | undefined;
+      }
     | { state: "settled" }
   );
 
@@ -220,6 +233,8 @@ export type Run = {
   unchecked?: boolean | undefined;
   /** Turns before this transcript index are no repetition any more: the run was retried since. */
   repeatsFrom?: number | undefined;
+  /** Tools of the program that started the run; their calls wait for its results. */
+  tools?: ToolSpec[] | undefined;
   /** Reads are executed, anything else is only described to the model. */
   dryRun?: boolean | undefined;
   usage: Usage;

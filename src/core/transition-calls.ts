@@ -1,13 +1,11 @@
 // What events do to the calls a run waits for. Split from transition.ts, whose invariants hold here too.
 
-import { baseOf, type Draft, endRun, joinIfSettled, log, replaceCall, settle } from "./change.ts";
+import { baseOf, type Draft, joinIfSettled, log, replaceCall, settle } from "./change.ts";
 import type { CallPlan, PlannedCall, RunEvent, StepRef, StepTimes } from "./event.ts";
-import type { CallBase, OpenCall, Run } from "./run.ts";
+import { answerReader, type CallBase, type OpenCall, type Run, schemaVersion } from "./run.ts";
 
 type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
-type CallEvent = EventOf<
-  "tool_started" | "tool_finished" | "tool_failed" | "tool_lost" | "tool_unknown" | "approved" | "denied"
->;
+type CallEvent = EventOf<"tool_started" | "tool_finished" | "tool_failed" | "tool_lost" | "tool_unknown">;
 
 /** The open call whose tool step this is: owed, running, or lost while its result may still come. */
 export function owedCall(run: Run, step: StepRef): OpenCall | undefined {
@@ -17,28 +15,8 @@ export function owedCall(run: Run, step: StepRef): OpenCall | undefined {
 
 /** Opens the calls of a turn. Those that cannot be executed are settled at once, for the model to read. */
 export function openCalls(draft: Draft, planned: PlannedCall[]): void {
-  const { run, meta } = draft;
-  run.calls = planned.map(({ call, plan }, index) => {
-    const runs = plan.type !== "settle";
-    const base: CallBase = {
-      callId: call.callId,
-      toolCallId: call.id,
-      turn: run.turns,
-      position: index + 1,
-      tool: call.name,
-      effect: runs ? plan.effect : "read",
-      repeatable: runs ? plan.repeatable : true,
-      onUnknown: runs ? plan.onUnknown : "tell",
-      timeoutMs: runs ? plan.timeoutMs : 0,
-      ...(runs && plan.queue ? { queue: plan.queue } : {}),
-      ...(runs && plan.question ? { question: plan.question } : {}),
-      attempt: 1,
-      owedAt: run.revision,
-    };
-    if (plan.type !== "ask") return { ...base, state: "ready" };
-    const expiresAt = plan.approvalExpiresMs === undefined ? undefined : meta.at + plan.approvalExpiresMs;
-    return { ...base, state: "approval", askedAt: meta.at, ...(expiresAt === undefined ? {} : { expiresAt }) };
-  });
+  const { run } = draft;
+  run.calls = planned.map((one, index) => openCall(draft, one, index + 1));
   planned.forEach(({ plan }, index) => {
     const call = run.calls[index] as OpenCall;
     if (plan.type === "ask") {
@@ -47,8 +25,49 @@ export function openCalls(draft: Draft, planned: PlannedCall[]): void {
     }
     if (plan.policy) log(draft, { type: "policy_applied", ...named(call), policy: plan.policy });
     if (plan.type === "settle") settlePlanned(draft, call, plan);
+    if (call.state === "answer") askOutside(draft, call);
   });
   joinIfSettled(draft);
+}
+
+/** What holds for a call that no worker executes. */
+const notExecuted = { effect: "read", repeatable: true, onUnknown: "tell", timeoutMs: 0 } as const;
+
+function openCall({ run, meta }: Draft, { call, plan }: PlannedCall, position: number): OpenCall {
+  const { effect, repeatable, onUnknown, timeoutMs } = "effect" in plan ? plan : notExecuted;
+  const base: CallBase = {
+    callId: call.callId,
+    toolCallId: call.id,
+    turn: run.turns,
+    position,
+    tool: call.name,
+    ...{ effect, repeatable, onUnknown, timeoutMs },
+    ...("queue" in plan && plan.queue ? { queue: plan.queue } : {}),
+    ...("question" in plan && plan.question ? { question: plan.question } : {}),
+    attempt: 1,
+    owedAt: run.revision,
+  };
+  const askedAt = meta.at;
+  if (plan.type === "answer") {
+    const { from, expiresMs, answerSchema } = plan;
+    const fit = answerSchema ? { answerSchema } : {};
+    return { ...base, state: "answer", from, askedAt, ...expiryOf(askedAt, expiresMs), ...fit };
+  }
+  if (plan.type === "ask") return { ...base, state: "approval", askedAt, ...expiryOf(askedAt, plan.approvalExpiresMs) };
+  return { ...base, state: "ready" };
+}
+
+function expiryOf(askedAt: number, expiresMs: number | undefined): { expiresAt?: number } {
+  return expiresMs === undefined ? {} : { expiresAt: askedAt + expiresMs };
+}
+
+/** From here on a reader that knows no such calls must leave the run alone. */
+function askOutside(draft: Draft, call: Extract<OpenCall, { state: "answer" }>): void {
+  const { run } = draft;
+  run.minReader = Math.max(run.minReader, answerReader);
+  run.schemaVersion = Math.max(run.schemaVersion, schemaVersion);
+  const { from, expiresAt } = call;
+  log(draft, { type: "answer_asked", ...named(call), from, ...(expiresAt === undefined ? {} : { expiresAt }) });
 }
 
 function settlePlanned(draft: Draft, call: OpenCall, plan: Extract<CallPlan, { type: "settle" }>): void {
@@ -69,20 +88,17 @@ function logAsked(draft: Draft, call: OpenCall, why: "policy" | "unknown_outcome
   });
 }
 
-function hashOf({ question }: OpenCall): { argumentsHash?: string } {
+export function hashOf({ question }: OpenCall): { argumentsHash?: string } {
   return question ? { argumentsHash: question.argumentsHash } : {};
 }
 
-function named(call: OpenCall): { callId: string; tool: string } {
+export function named(call: OpenCall): { callId: string; tool: string } {
   return { callId: call.callId, tool: call.tool };
 }
 
 /** Applies an event about one call; false if it does not apply. */
 export function applyToCall(draft: Draft, event: CallEvent): boolean {
   switch (event.type) {
-    case "approved":
-    case "denied":
-      return decided(draft, event);
     case "tool_started":
       return started(draft, event);
     case "tool_lost":
@@ -138,7 +154,7 @@ function ran(draft: Draft, event: EventOf<"tool_finished" | "tool_failed" | "too
 }
 
 /** Owes the next attempt of a call. */
-function makeReady(draft: Draft, call: OpenCall, notBefore?: number): void {
+export function makeReady(draft: Draft, call: OpenCall, notBefore?: number): void {
   replaceCall(draft, {
     ...baseOf(call),
     ...(notBefore === undefined ? {} : { notBefore }),
@@ -149,7 +165,7 @@ function makeReady(draft: Draft, call: OpenCall, notBefore?: number): void {
 }
 
 /** An outcome nobody knows: told to the model, or put to a person (invariant 4). Never started again by itself. */
-function unknown(draft: Draft, call: OpenCall, message: string, times?: StepTimes): void {
+export function unknown(draft: Draft, call: OpenCall, message: string, times?: StepTimes): void {
   if (call.onUnknown === "ask") {
     const { revision } = draft.run;
     const asking: OpenCall = { ...baseOf(call), owedAt: revision, state: "asking", askedAt: draft.meta.at };
@@ -162,87 +178,9 @@ function unknown(draft: Draft, call: OpenCall, message: string, times?: StepTime
 }
 
 /** What the model reads of a call whose outcome is unknown. */
-function unknownText(tool: string, message: string): string {
+export function unknownText(tool: string, message: string): string {
   return (
     `Outcome unknown: "${tool}" was started but did not report back (${message}). ` +
     "It may or may not have taken effect and was not run again. Check before you repeat it."
   );
-}
-
-function decided(draft: Draft, event: EventOf<"approved" | "denied">): boolean {
-  const call = draft.run.calls.find((other) => other.callId === event.callId);
-  if (!call || !isDecidable(call, draft.meta.at)) return false;
-  const { by, decisionId: id } = event;
-  // Sent again, it must not pass for an answer to the question that came after.
-  if (id !== undefined && id === call.decision?.id) return false;
-  const decision = { type: event.type, by, at: draft.meta.at, ...(id === undefined ? {} : { id }) };
-  if (event.type === "approved") {
-    if (event.argumentsHash !== undefined && event.argumentsHash !== call.question?.argumentsHash) return false;
-    log(draft, { type: "approved", ...named(call), by, ...hashOf(call) });
-    makeReady(draft, { ...call, decision, attempt: call.state === "approval" ? call.attempt - 1 : call.attempt });
-    return true;
-  }
-  log(draft, { type: "denied", ...named(call), by, reason: event.reason, ...hashOf(call) });
-  settle(draft, { ...call, decision }, refusalOf(call, event));
-  joinIfSettled(draft);
-  return true;
-}
-
-/** What a call is settled with that a person refused. */
-function refusalOf(
-  { state, tool }: OpenCall,
-  { by, reason }: EventOf<"denied">,
-): { content: string; outcome: "denied" | "unknown" } {
-  if (state === "approval") return { content: deniedText(by, reason), outcome: "denied" };
-  return { content: unknownText(tool, `${by} decided not to run it again: ${reason}`), outcome: "unknown" };
-}
-
-/** Whether a person may decide on the call at this time: an approval that expired is over, noticed or not. */
-function isDecidable(call: OpenCall, at: number): boolean {
-  return call.state === "asking" || (call.state === "approval" && !isExpired(call, at));
-}
-
-function isExpired(call: Extract<OpenCall, { state: "approval" }>, at: number): boolean {
-  return call.expiresAt !== undefined && call.expiresAt <= at;
-}
-
-/** What the model reads of a call that a person refused. */
-function deniedText(by: string, reason: string): string {
-  const said = reason.trim() === "" ? "no reason given" : reason.trim();
-  const end = /[.!?\u2026]$/.test(said) ? "" : ".";
-  return (
-    `Denied by ${by}: ${said}${end} The call was not executed. Do not call it again with the same arguments; ` +
-    "go on without it, try something that the reason allows, or say in your answer what was not done."
-  );
-}
-
-/** What the model reads of a call that nobody decided on. */
-function expiredText({ askedAt, expiresAt = askedAt }: Extract<OpenCall, { state: "approval" }>): string {
-  return (
-    `Not executed: nobody approved this call within ${(expiresAt - askedAt) / 1_000} s, which counts as a denial. ` +
-    "Do not call it again with the same arguments; go on without it, or say in your answer what was not done."
-  );
-}
-
-/** Does whatever has fallen due by `meta.at`; false if nothing has. */
-export function timeCame(draft: Draft): boolean {
-  const { run, meta } = draft;
-  if (run.deadlineAt !== undefined && run.deadlineAt <= meta.at) {
-    const message = "The run's deadline passed. Retry it with a longer one.";
-    endRun(draft, { status: "failed", stopReason: "deadline", error: { code: "deadline", message } });
-    return true;
-  }
-  let changed = false;
-  for (const call of run.calls) {
-    if (call.state === "lost" && call.timeoutAt <= meta.at) {
-      unknown(draft, call, "its worker was lost");
-      changed = true;
-    } else if (call.state === "approval" && isExpired(call, meta.at)) {
-      log(draft, { type: "approval_expired", ...named(call), ...hashOf(call) });
-      settle(draft, call, { content: expiredText(call), outcome: "denied" });
-      joinIfSettled(draft);
-      changed = true;
-    }
-  }
-  return changed;
 }

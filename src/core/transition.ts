@@ -15,6 +15,7 @@ import type { Message } from "./message.ts";
 import { addUsage, isEnded, type Run } from "./run.ts";
 import { afterAnswer, checkAnswer } from "./transition-answers.ts";
 import * as calls from "./transition-calls.ts";
+import { decide, timeCame } from "./transition-decisions.ts";
 import { joinSession, moveInSession } from "./transition-session.ts";
 import { befallStep, owedModel } from "./transition-steps.ts";
 import { shapeWindow, taskOf } from "./transition-window.ts";
@@ -67,9 +68,11 @@ function apply(draft: Draft, event: LiveEvent): boolean {
     case "tool_failed":
     case "tool_lost":
     case "tool_unknown":
+      return calls.applyToCall(draft, event);
     case "approved":
     case "denied":
-      return calls.applyToCall(draft, event);
+    case "answered":
+      return decide(draft, event);
     case "step_held":
     case "step_admitted":
     case "step_isolated":
@@ -84,7 +87,7 @@ function apply(draft: Draft, event: LiveEvent): boolean {
       });
       return true;
     case "time_came":
-      return calls.timeCame(draft);
+      return timeCame(draft);
     case "input_received":
       return inputReceived(draft, event);
     case "session_joined":

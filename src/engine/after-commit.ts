@@ -13,7 +13,10 @@ export type AfterCommit = (change: Change) => void;
 export function createAfterCommit({ telemetry, logger, signals, line }: Deps): AfterCommit {
   return (change) => {
     const { previous, run } = change;
-    for (const entry of change.entries) logEntry(logger, change, entry);
+    for (const entry of change.entries) {
+      logEntry(logger, change, entry);
+      countEntry(telemetry, entry);
+    }
     for (const call of previous.calls) recordApproval(telemetry, change, call);
     if (isEnded(previous) || !isEnded(run)) return;
     telemetry.recordEnd(run);
@@ -32,6 +35,8 @@ const levels: { [type in FeedEntry["type"]]?: "info" | "warn" } = {
   run_retried: "info",
   approval_asked: "info",
   approval_expired: "info",
+  answer_asked: "info",
+  answer_expired: "info",
   model_failed: "warn",
   tool_failed: "warn",
   tool_lost: "warn",
@@ -52,14 +57,20 @@ function logEntry(logger: Logger, { run }: Change, entry: FeedEntry): void {
   logger[isLimit ? "debug" : (levels[type] ?? "debug")](fields, type.replaceAll("_", " "));
 }
 
-/** Emits the span of a wait for a person once it is over: decided, expired, or cut off by the run's end. */
+function countEntry(telemetry: Telemetry, entry: FeedEntry): void {
+  if (entry.type === "step_held") telemetry.count({ what: "step_held", reason: entry.reason });
+  else if (entry.type === "step_crashed") telemetry.count({ what: "step_crashed" });
+}
+
+/** Emits the span of a wait for somebody once it is over: decided, answered, expired, or cut off by the run's end. */
 function recordApproval(telemetry: Telemetry, { run, entries }: Change, call: OpenCall): void {
   if (!("askedAt" in call)) return;
   const { callId, tool, askedAt } = call;
   const now = run.calls.find((other) => other.callId === callId);
   if (now && "askedAt" in now) return;
   const decided = entries.find(
-    (entry) => (entry.type === "approved" || entry.type === "denied") && entry.callId === callId,
+    (entry) =>
+      (entry.type === "approved" || entry.type === "denied" || entry.type === "answered") && entry.callId === callId,
   );
   const { type: decision, by } =
     decided && "by" in decided ? decided : { type: isEnded(run) ? "cancelled" : "expired", by: undefined };

@@ -34,7 +34,8 @@ export async function toAnswer(
     usedIds: transcript.usedIds,
     seed: run.runId,
     fits: (call) =>
-      isReadResult(agent, call.name) || agent.tools.plan({ callId: "", id: "", ...call }).type !== "settle",
+      isReadResult(agent, call.name) ||
+      agent.tools.plan({ callId: "", id: "", ...call }, { callerTools: run.tools }).type !== "settle",
   });
   if (answer.type === "failed") return answer;
   const { messages, ...rest } = window.plan;
@@ -70,7 +71,7 @@ export async function toAnswer(
 
 async function planCall({ store }: Pick<EngineDeps, "store">, turn: TurnStep, call: ToolCall): Promise<CallPlan> {
   const { run, agent, transcript } = turn;
-  if (!isReadResult(agent, call.name)) return agent.tools.plan(call, { dryRun: run.dryRun });
+  if (!isReadResult(agent, call.name)) return agent.tools.plan(call, { dryRun: run.dryRun, callerTools: run.tools });
   return planReadResult({ store, agent, messages: transcript.messages }, call);
 }
 

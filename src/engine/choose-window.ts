@@ -28,7 +28,7 @@ export async function chooseWindow({ run, agent, messages, nudge }: Given): Prom
     messages,
     goal,
     settings,
-    fixedTokens: counter ? fixedTokens(agent.definition, counter, settings) : 0,
+    fixedTokens: counter ? fixedTokens(agent.definition, counter, settings) + countTools(run.tools, counter) : 0,
     count: (text) => counter?.count(text) ?? 0,
     countMessage: counter ? memoised(counter) : () => 0,
     summary: run.summary,
@@ -88,6 +88,11 @@ function countDefinition(definition: AgentDefinition, counter: TokenCounter): nu
   return tokens;
 }
 
+/** Tokens of the tools that the run's caller brought. */
+function countTools(tools: Run["tools"], counter: TokenCounter): number {
+  return (tools ?? []).reduce((sum, tool) => sum + counter.count(JSON.stringify(tool)) + messageOverhead, 0);
+}
+
 const counted = new WeakMap<TokenCounter, WeakMap<Message, number>>();
 
 /** Each message is counted once while a cache holds it. */
@@ -116,7 +121,7 @@ export async function shrink(
   const counter = await agent.tokens();
   const sent = window.messages.reduce((sum, message) => sum + counter.countMessage(message), 0);
   const settings = { ...settingsOf(run, agent), budgetTokens: Math.max(window.tokens, sent) };
-  const whole = sent + fixedTokens(agent.definition, counter, settings);
+  const whole = sent + fixedTokens(agent.definition, counter, settings) + countTools(run.tools, counter);
   // Each refusal leaves a smaller budget than the one before, so that they end.
   const most = Math.min(Math.floor(whole * shrinkTo), (run.windowBudget ?? Number.POSITIVE_INFINITY) - 1);
   // A number that leaves no window at all was no limit.

@@ -1,4 +1,4 @@
-import type { Limits } from "../core/agent.ts";
+import type { Limits, ToolSpec } from "../core/agent.ts";
 import { canonical } from "../core/canonical.ts";
 import type { Command } from "../core/command.ts";
 import { DroverError, toError, unknownRun } from "../core/errors.ts";
@@ -8,8 +8,20 @@ import { makeRejectedRun, makeRun, type StartPayload, startPayloadSchema, startP
 import { owed } from "../core/owed.ts";
 import { type Redaction, redactMessage } from "../core/redact-event.ts";
 import { isEnded, type Run, type RunStatus } from "../core/run.ts";
-import type { Clock, Ids, Logger, RunFilter, RunPage, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
+import type {
+  AgentRegistry,
+  Clock,
+  Ids,
+  Logger,
+  RunFilter,
+  RunPage,
+  RunStore,
+  Signals,
+  StepQueue,
+  Telemetry,
+} from "../ports.ts";
 import type { Advance } from "./advance.ts";
+import { nameProblem } from "./caller-tools.ts";
 import { checkCommand } from "./command.ts";
 import { hashText } from "./hash.ts";
 import { inject } from "./inject.ts";
@@ -28,6 +40,8 @@ export type ClientDeps = {
   /** Largest start payload, in bytes of its JSON; default 1 MiB. */
   payloadLimitBytes: number;
   redaction: Redaction;
+  /** Those that this process knows. */
+  agents: AgentRegistry;
 };
 
 export type StartOptions = {
@@ -48,6 +62,12 @@ export type StartOptions = {
   delayMs?: number | undefined;
   /** Reads are executed, all else is only described to the model; `result()` tells what would have been done. */
   dryRun?: boolean | undefined;
+  /**
+   * Tools of yours, offered to the model after the agent's own. A call of one waits until you give its result by
+   * `answer`; `status()` lists it. Names: letters, digits, `-`, `_`, at most 64; at most 128 tools, none with the name of
+   * one of the agent's: where that is only found out later, the run fails with `tool_name_taken`.
+   */
+  tools?: ToolSpec[] | undefined;
   /** Whose run it is: keys of a tenant see its own runs only. */
   tenant?: string | undefined;
   /** Who starts it, for the audit; default "unknown". */
@@ -107,6 +127,8 @@ export function createClient(deps: ClientDeps): Client {
       const payload = parsePayload({ agent, input, ...defined(rest) }, deps.payloadLimitBytes);
       const place = startPlaceSchema.safeParse({ runId, priority, delayMs });
       if (!place.success) throw invalid(place.error.issues);
+      const problem = nameProblem(deps.agents.get(agent), payload.tools);
+      if (problem) throw invalid([{ path: ["tools"], message: problem }]);
       return startOrInject(place.data.runId, payload, place.data);
     },
 
@@ -119,7 +141,9 @@ export function createClient(deps: ClientDeps): Client {
       const error = { code: "rejected", message: reason };
       const entry: FeedEntry = { type: "run_rejected", seq: 1, at: run.createdAt, turn: 0, error };
       const result = await store.create(run, [], [entry]);
-      return result.created || result.run.token === run.token;
+      const kept = result.created || result.run.token === run.token;
+      if (kept) telemetry.count({ what: "run_rejected" });
+      return kept;
     },
 
     async load(runId) {
@@ -231,8 +255,12 @@ function parsePayload(value: unknown, limitBytes: number): StartPayload {
   return parsed.data;
 }
 
-/** What makes two starts the same: agent, input, session, tenant and whether it is a dry run, whatever the order of keys. */
-function hashInput({ agent, input, session, tenant, dryRun }: StartPayload): string {
-  const rest = { ...(tenant === undefined ? {} : { tenant }), ...(dryRun ? { dryRun } : {}) };
+/** What makes two starts the same: agent, input, session, tenant, tools and whether it is a dry run, whatever the order of keys. */
+function hashInput({ agent, input, session, tenant, dryRun, tools }: StartPayload): string {
+  const rest = {
+    ...(tenant === undefined ? {} : { tenant }),
+    ...(dryRun ? { dryRun } : {}),
+    ...(tools?.length ? { tools } : {}),
+  };
   return hashText(canonical({ agent, input, session, ...rest }));
 }

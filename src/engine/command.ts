@@ -5,14 +5,15 @@ import { type InputMessage, type Message, toInputMessages } from "../core/messag
 /**
  * Checks a command before any of it gets into a record.
  *
- * @throws DroverError "invalid", or "too_large" for input of more than `limitBytes` as JSON.
+ * @throws DroverError "invalid", or "too_large" for input or an answer of more than `limitBytes` as JSON.
  */
 export function checkCommand(command: Command, limitBytes: number): void {
   refuse(problemsOfCommand(command));
-  if (command.type !== "input_received") return;
-  const bytes = Buffer.byteLength(JSON.stringify(command.messages));
+  if (command.type !== "input_received" && command.type !== "answered") return;
+  const [what, given] = command.type === "answered" ? ["answer", command.content] : ["input", command.messages];
+  const bytes = Buffer.byteLength(JSON.stringify(given));
   if (bytes > limitBytes) {
-    throw new DroverError("too_large", `The input was not taken: it is ${bytes} bytes, the limit is ${limitBytes}.`);
+    throw new DroverError("too_large", `The ${what} was not taken: it is ${bytes} bytes, the limit is ${limitBytes}.`);
   }
 }
 

@@ -1,50 +1,56 @@
+import { canonical } from "../core/canonical.ts";
 import type { Command } from "../core/command.ts";
 import { DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
-import type { OpenCall } from "../core/run.ts";
+import { type Redaction, redactEvent } from "../core/redact-event.ts";
+import type { OpenCall, Run } from "../core/run.ts";
 import type { RunStore } from "../ports.ts";
 import type { Client } from "./client.ts";
+import { findResult } from "./read-kept.ts";
 
-export type Decided = Extract<Command, { type: "approved" | "denied" }>;
-type Answer = Extract<FeedEntry, { type: "approved" | "denied" | "approval_expired" }>;
+export type Decided = Extract<Command, { type: "approved" | "denied" | "answered" }>;
+type Given = Extract<FeedEntry, { type: "approved" | "denied" | "answered" | "approval_expired" | "answer_expired" }>;
+type Deps = { client: Client; store: RunStore; redaction: Redaction };
 
 /**
- * Applies a person's decision. One that was made before by the same person is no error: the command was sent again.
+ * Applies somebody's word on a call. One that was given before by the same person is no error: the command was sent again.
  *
- * @throws DroverError "not_allowed" saying what stands against it: other arguments, an expiry, somebody's decision.
+ * @throws DroverError "not_allowed" saying what stands against it: other arguments, an expiry, somebody's word.
  */
-export async function decideOn(
-  { client, store }: { client: Client; store: RunStore },
-  runId: string,
-  event: Decided,
-): Promise<void> {
-  const { run, applied } = await client.command(runId, event);
+export async function decideOn(deps: Deps, runId: string, event: Decided): Promise<void> {
+  const { run, applied } = await deps.client.command(runId, event);
   if (applied) return;
-  const waiting = run.calls.filter((call) => call.state === "approval" || call.state === "asking");
+  const waiting = run.calls.filter(({ state }) => state === "approval" || state === "asking" || state === "answer");
   const call = waiting.find(({ callId }) => callId === event.callId);
   if (call && event.decisionId !== undefined && event.decisionId === call.decision?.id) return;
-  const given = call ? undefined : await lastAnswer(store, runId, event.callId);
-  if (given && isSame(given, event)) return;
-  const why = call ? whyNot(call, event) : given ? whatStands(given, event) : nobodyAsked(waiting);
+  const given = call ? undefined : await lastGiven(deps.store, runId, event.callId);
+  if (given && (await isSame(deps, run, given, event))) return;
+  const why = call ? whyNot(call, event) : given ? whatStands(given, event) : nobodyAsked(waiting, event);
   throw new DroverError("not_allowed", `${event.callId} of run "${runId}" was not ${event.type}: ${why}`);
 }
 
 /** A call that waits refuses a decision on other arguments, and any that comes too late. */
 function whyNot(call: OpenCall, event: Decided): string {
+  const isAnswer = event.type === "answered";
+  if (call.state === "answer" && event.type === "approved") return "it waits for an answer. Answer it, or deny it.";
+  if (call.state !== "answer" && isAnswer) return "it waits for a decision. Approve it, or deny it.";
   const recorded = call.question?.argumentsHash;
   if (event.type === "approved" && event.argumentsHash !== undefined && event.argumentsHash !== recorded) {
     const waits = recorded === undefined ? "none was recorded when it was asked about" : `it waits with ${recorded}`;
     return `the decision is about arguments with the hash ${event.argumentsHash}, ${waits}. Look at the call again.`;
   }
-  const at = call.state === "approval" ? toTime(call.expiresAt ?? call.askedAt) : "";
-  return `nobody decided before ${at}, when it expired. It counts as denied and was not executed.`;
+  const at = call.state === "approval" || call.state === "answer" ? toTime(call.expiresAt ?? call.askedAt) : "";
+  const nobody = call.state === "answer" ? "nobody answered" : "nobody decided";
+  return `${nobody} before ${at}, when it expired. It counts as denied and was not executed.`;
 }
 
-function whatStands(given: Answer, event: Decided): string {
+function whatStands(given: Given, event: Decided): string {
   const at = toTime(given.at);
   if (given.type === "approval_expired") {
     return `it expired at ${at}, before anybody decided. It counts as denied and was not executed.`;
   }
+  if (given.type === "answer_expired") return `it expired at ${at}, before anybody answered. The model was told so.`;
+  if (given.type === "answered") return `${given.by} answered it already, at ${at}. That answer stands.`;
   if (given.type === event.type && given.by === event.by) {
     return `${given.by} ${given.type} it at ${at} with arguments of the hash ${given.argumentsHash}, not of another.`;
   }
@@ -52,25 +58,35 @@ function whatStands(given: Answer, event: Decided): string {
   return `${given.by} ${given.type} it already, at ${at}${reason}. That decision stands.`;
 }
 
-function nobodyAsked(waiting: readonly OpenCall[]): string {
+function nobodyAsked(waiting: readonly OpenCall[], { type }: Decided): string {
   const which = waiting.length > 0 ? `Waiting are: ${waiting.map((call) => call.callId).join(", ")}.` : "No call is.";
-  return `it does not wait for a person. ${which}`;
+  return `it does not wait for ${type === "answered" ? "an answer" : "a person"}. ${which}`;
 }
 
-/** Whether this is the decision that was made, sent once more. */
-function isSame(given: Answer, event: Decided): boolean {
+/** Whether this is what was said before, sent once more. */
+async function isSame(deps: Deps, run: Run, given: Given, event: Decided): Promise<boolean> {
+  if (event.type === "answered") return given.type === "answered" && isSameAnswer(deps, run, event);
   if (given.type !== event.type || given.by !== event.by) return false;
   const hash = event.type === "approved" ? event.argumentsHash : undefined;
   return hash === undefined || hash === given.argumentsHash;
 }
 
-/** How the last question about a call was answered, if it was. */
-async function lastAnswer(store: RunStore, runId: string, callId: string): Promise<Answer | undefined> {
+/** An answer is the same one by its id, or if the same person said the same. */
+async function isSameAnswer({ store, redaction }: Deps, run: Run, event: Answered): Promise<boolean> {
+  const { answered, content } = await findResult(store, run, event.callId);
+  if (event.decisionId !== undefined && event.decisionId === answered?.id) return true;
+  const said = redactEvent(event, redaction) as Answered;
+  return answered?.by === event.by && canonical(said.content) === canonical(content);
+}
+type Answered = Extract<Decided, { type: "answered" }>;
+
+const wordsOn = new Set<FeedEntry["type"]>(["approved", "denied", "answered", "approval_expired", "answer_expired"]);
+
+/** The last word on a call, if there was one. */
+async function lastGiven(store: RunStore, runId: string, callId: string): Promise<Given | undefined> {
   const entries = await readWholeFeed(store, runId);
   return entries.findLast(
-    (entry): entry is Answer =>
-      (entry.type === "approved" || entry.type === "denied" || entry.type === "approval_expired") &&
-      entry.callId === callId,
+    (entry): entry is Given => wordsOn.has(entry.type) && "callId" in entry && entry.callId === callId,
   );
 }
 

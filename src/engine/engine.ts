@@ -12,6 +12,7 @@ import type {
   Ids,
   Logger,
   RunStore,
+  SchemaCheck,
   Signals,
   StepOutcome,
   StepQueue,
@@ -47,6 +48,8 @@ export type EngineOptions = {
   isolate?: Isolate | undefined;
   /** Default: the usual kinds of secrets, in what is shown and not in what is stored. */
   redaction?: Redaction | undefined;
+  /** Checks answers from outside by what their questions ask for. */
+  checkValue: SchemaCheck;
   /** Counts as a model does, for requests of agents that are not among `agents`. Default: nobody does. */
   tokens?: ((model: string) => Promise<TokenCounter>) | undefined;
 };

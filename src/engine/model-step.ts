@@ -4,6 +4,7 @@ import { findRepetition, type Repetition, repetitionMessage, repetitionNudge } f
 import type { Run } from "../core/run.ts";
 import type { ModelFailure, StepOutcome } from "../ports.ts";
 import { toAnswer } from "./answer.ts";
+import { nameFailure, nameProblem } from "./caller-tools.ts";
 import { chooseWindow, shrink, type Window } from "./choose-window.ts";
 import { holdUnknown } from "./hold.ts";
 import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
@@ -46,6 +47,8 @@ async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOut
     const message = repetitionMessage(repetition);
     return report(deps, turn, { type: "limit_reached", step, reason: "repeated_calls", message });
   }
+  const problem = nameProblem(agent, run.tools);
+  if (problem) return report(deps, turn, failedFor(turn, "", nameFailure(problem), null));
   const nudge = repetition ? repetitionNudge(repetition) : undefined;
   const chosen = await chooseWindow({ run, agent, messages: transcript.messages, nudge });
   if (chosen.type === "summarise") {
@@ -59,13 +62,13 @@ async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOut
   const began = begin(deps, turn);
   began.catch(() => {}); // Awaited below, unless the call itself throws first.
   const { instructions, request, output } = agent.definition;
-  const tools = offeredTools(agent, transcript.messages);
+  const tools = offeredTools(agent, run, transcript.messages);
   const asked = { instructions, messages: chosen.messages, tools, request, output };
   const options = { model: agent.model, asked, live: true, deadlineMs: limits.deadlineMs };
   const call = await callModel(deps, run, context, options);
   await began;
   if (wasAborted(call, context)) {
-    await reportUsage(deps, run.runId, call);
+    await reportUsage(deps, run.runId, call, agent);
     return afterAbort(deps, run, context);
   }
   return commitAnswer(deps, turn, call, await toEvent(deps, turn, call, chosen));
@@ -79,7 +82,8 @@ async function commitAnswer(
 ): Promise<StepOutcome> {
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
   // A refusal for length says nothing of what it cost.
-  if (event.type === "window_shrunk" || !result.change) await reportUsage(deps, run.runId, call);
+  if (!result.change) await reportUsage(deps, run.runId, call, agent);
+  else if (event.type === "window_shrunk") await reportUsage(deps, run.runId, call);
   if (result.change) {
     const errorType = "error" in event ? event.error.code : undefined;
     recordModel(deps, call, { run: result.change.run, before: run, agent, context, errorType });

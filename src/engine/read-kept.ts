@@ -26,7 +26,8 @@ export async function readKept(
   return joinRange(content, whole, plan, middle);
 }
 
-async function findResult(store: RunStore, run: Run, callId: string): Promise<ToolMessage> {
+/** The result of a call. @throws DroverError "not_found" */
+export async function findResult(store: RunStore, run: Run, callId: string): Promise<ToolMessage> {
   const early = (await store.readResults(run.runId))[callId];
   if (early) return early;
   for (const [from, to] of ownParts(run).reverse()) {

@@ -16,6 +16,7 @@ import {
   wholeCharacters,
 } from "../core/result.ts";
 import { findPlaces, type Place, placesText } from "../core/result-search.ts";
+import type { Run } from "../core/run.ts";
 import type { AgentCode, RunStore, TokenCounter } from "../ports.ts";
 
 type CutMessage = ToolMessage & { full: FullResult };
@@ -49,9 +50,9 @@ const maxPlaces = 40;
 /** No piece is shorter than this, so that it has a whole character wherever it begins. */
 const minChars = 4;
 
-/** The agent's tools, and with a result cut in the transcript the one that reads on. */
-export function offeredTools(agent: AgentCode, messages: readonly Message[]): ToolSpec[] {
-  const { tools } = agent.definition;
+/** The agent's tools, its caller's, and with a result cut in the transcript the one that reads on. */
+export function offeredTools(agent: AgentCode, run: Pick<Run, "tools">, messages: readonly Message[]): ToolSpec[] {
+  const tools = run.tools ? [...agent.definition.tools, ...run.tools] : agent.definition.tools;
   return isReadResult(agent, readResultName) && messages.some(isCut) ? [...tools, readResultSpec] : tools;
 }
 

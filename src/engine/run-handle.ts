@@ -13,11 +13,12 @@ import type { TurnPage } from "../core/report.ts";
 import type { ResultRange } from "../core/result.ts";
 import { isEnded, type Run, type RunError, type RunStatus, type StopReason, type Usage } from "../core/run.ts";
 import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
-import type { RunStore, Signals, TokenCounter } from "../ports.ts";
+import type { RunStore, SchemaCheck, Signals, TokenCounter } from "../ports.ts";
 import type { Client } from "./client.ts";
 import { toInput } from "./command.ts";
 import { type Decided, decideOn, readWholeFeed } from "./decide.ts";
 import { type FollowOptions, follow } from "./follow.ts";
+import { toAnswerContent } from "./given-answer.ts";
 import { readKept } from "./read-kept.ts";
 import { readTurns, type TurnsOptions } from "./report.ts";
 import { type RunView, toView } from "./run-view.ts";
@@ -89,8 +90,19 @@ export type RunHandle<Output = string> = {
   approve(callId: string, options?: ApproveOptions): Promise<void>;
   /** Settles an open call without executing it; the model reads the reason. @throws as `approve` */
   deny(callId: string, options?: DenyOptions): Promise<void>;
-  /** Adds input; it enters before the next model call, and gives an answered turn another one. @throws "not_allowed" */
-  send(message: string | InputMessage, options?: { by?: string }): Promise<void>;
+  /**
+   * Gives the result of a call that waits for one from outside: a person's answer to a question, or what a tool of the
+   * run's caller brought. The same answer by the same person again is no error. `deny` declines instead.
+   * @param value text, content parts, or any JSON value; where the question says what its answer must be, it must fit
+   * @throws DroverError "invalid" naming what does not fit, "too_large", "not_allowed" if the call waits for no answer
+   */
+  answer(callId: string, value: unknown, options?: DecideOptions): Promise<void>;
+  /**
+   * Adds input; it enters before the next model call, and gives an answered turn another one.
+   * @param options.inputId names the input: sent again, it is not taken twice
+   * @throws DroverError "not_allowed" if the run has ended
+   */
+  send(message: string | InputMessage, options?: { by?: string; inputId?: string }): Promise<void>;
   /** Goes on with a failed run from where it failed. @throws DroverError "not_allowed" unless it failed */
   retry(options?: { limits?: Limits; by?: string }): Promise<void>;
 };
@@ -100,6 +112,7 @@ export type HandleDeps = {
   store: RunStore;
   signals: Signals;
   redaction: Redaction;
+  checkValue: SchemaCheck;
   /** Counts as the model of a definition does; undefined if nobody here can. */
   tokens(definition: AgentDefinition): Promise<TokenCounter | undefined>;
 };
@@ -141,10 +154,16 @@ export function createRunHandle<Output = string>(
     approve: (callId, { by = "unknown", ...bound } = {}) => decide({ type: "approved", callId, by, ...bound }),
     deny: (callId, { by = "unknown", reason = "no reason given", decisionId } = {}) =>
       decide({ type: "denied", callId, by, reason, decisionId }),
-    send: async (message, { by = "unknown" } = {}) => {
-      const command: Command = { type: "input_received", inputId: randomUUID(), messages: toInput(message), by };
+    answer: async (callId, value, { by = "unknown", decisionId } = {}) => {
+      const call = (await client.load(runId)).calls.find((other) => other.callId === callId);
+      const content = toAnswerContent(value, call, deps.checkValue);
+      await decide({ type: "answered", callId, by, content, decisionId });
+    },
+    send: async (message, { by = "unknown", inputId = randomUUID() } = {}) => {
+      const command: Command = { type: "input_received", inputId, messages: toInput(message), by };
       const { run, applied } = await client.command(runId, command);
-      if (!applied) throw new DroverError("not_allowed", `Run "${runId}" is ${run.status} and takes no more input.`);
+      if (!applied && !run.inputIds.includes(inputId))
+        throw new DroverError("not_allowed", `Run "${runId}" is ${run.status} and takes no more input.`);
     },
     retry: async ({ limits, by = "unknown" } = {}) => {
       const { run, applied } = await client.command(runId, { type: "retry_requested", by, limits });

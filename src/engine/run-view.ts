@@ -1,12 +1,17 @@
 import type { Effect } from "../core/agent.ts";
 import type { Decision, Message } from "../core/message.ts";
 import type { Redactor } from "../core/redact.ts";
-import type { OpenCall, Run, RunError, RunStatus, StopReason, Usage } from "../core/run.ts";
+import type { AnswerFrom, OpenCall, Run, RunError, RunStatus, StopReason, Usage } from "../core/run.ts";
 import { waitsForSession } from "../core/session.ts";
 
-/** A call that the run waits for, as people see it. `asking`: its outcome is unknown and a person decides. */
+/**
+ * A call that the run waits for, as people see it. `asking`: its outcome is unknown and a person decides; `answer`: its
+ * result comes from outside, see `RunHandle.answer`.
+ */
 export type OpenCallView = {
   callId: string;
+  /** The provider's id of the call. */
+  toolCallId: string;
   tool: string;
   state: Exclude<OpenCall["state"], "settled">;
   attempt: number;
@@ -17,7 +22,13 @@ export type OpenCallView = {
   argumentsHash?: string | undefined;
   /** What it would do, in its tool's words; as `argumentsHash`. */
   description?: string | undefined;
-  /** Why it asks a person, since when and until when (epoch ms). Only while it asks. */
+  /** Who is to give its result: a person, or the program that started the run. Of an `answer` only, as the next two. */
+  from?: AnswerFrom | undefined;
+  /** What a person is asked, in words. */
+  question?: string | undefined;
+  /** JSON Schema that the answer must fit; undefined: any. */
+  answerSchema?: Record<string, unknown> | undefined;
+  /** Why it asks a person, since when and until when (epoch ms). Only while it waits for somebody. */
   reason?: string | undefined;
   askedAt?: number | undefined;
   expiresAt?: number | undefined;
@@ -73,9 +84,9 @@ export function toView(run: Run, last: Message | undefined, redactor: Redactor):
   const calls = last?.role === "assistant" ? (last.toolCalls ?? []) : [];
   const openCalls = run.calls.flatMap((call): OpenCallView[] => {
     if (call.state === "settled") return [];
-    const { callId, tool, state, attempt, effect, decision } = call;
+    const { callId, toolCallId, tool, state, attempt, effect, decision } = call;
     const args = redactor.json(calls.find((other) => other.callId === callId)?.arguments ?? "");
-    const base = { callId, tool, state, attempt, effect, arguments: args };
+    const base = { callId, toolCallId, tool, state, attempt, effect, arguments: args };
     return [{ ...base, ...questionOf(call), ...(decision ? { decision } : {}), notBefore: dueOf(call) }];
   });
   const traceId = run.trace.traceId;
@@ -102,29 +113,45 @@ export function toView(run: Run, last: Message | undefined, redactor: Redactor):
   };
 }
 
-type AskedFields = Pick<OpenCallView, "argumentsHash" | "description" | "reason" | "askedAt" | "expiresAt">;
+type AskedFields = Pick<
+  OpenCallView,
+  "argumentsHash" | "description" | "reason" | "askedAt" | "expiresAt" | "from" | "question" | "answerSchema"
+>;
 
 function questionOf(call: OpenCall): AskedFields {
   const { question } = call;
   const about = question && { argumentsHash: question.argumentsHash, description: question.description };
   if (call.state === "asking") return { ...about, reason: "its outcome is unknown", askedAt: call.askedAt };
-  if (call.state !== "approval") return { ...about };
+  if (call.state !== "approval" && call.state !== "answer") return { ...about };
   const { askedAt, expiresAt } = call;
-  return { ...about, reason: question?.reason, askedAt, ...(expiresAt === undefined ? {} : { expiresAt }) };
+  const since = { askedAt, ...(expiresAt === undefined ? {} : { expiresAt }) };
+  if (call.state === "approval") return { ...about, reason: question?.reason, ...since };
+  const { from, answerSchema } = call;
+  return {
+    from,
+    ...(question ? { question: question.description } : {}),
+    ...(answerSchema ? { answerSchema } : {}),
+    ...since,
+  };
 }
 
 function dueOf(call: OpenCall): number | undefined {
   if (call.state === "ready") return call.notBefore;
-  if (call.state === "approval") return call.expiresAt;
+  if (call.state === "approval" || call.state === "answer") return call.expiresAt;
   if (call.state === "lost") return call.timeoutAt;
   return undefined;
 }
+
+const answers = { person: "an answer from a person", caller: "the result of a call by its caller" };
 
 function describeWait(run: Run): string {
   const held =
     run.model?.hold ?? run.calls.map((call) => (call.state === "ready" ? call.hold : undefined)).find(Boolean);
   if (held) return held.detail;
   if (run.calls.some((call) => call.state === "approval" || call.state === "asking")) return "a person's decision";
+  for (const from of ["person", "caller"] as const) {
+    if (run.calls.some((call) => call.state === "answer" && call.from === from)) return answers[from];
+  }
   if (run.calls.some((call) => call.state === "lost")) return "the outcome of a call whose worker was lost";
   return "its next attempt";
 }

@@ -8,10 +8,10 @@ import {
   type ToolSpec,
 } from "../core/agent.ts";
 import { defaultMaxResultTokens } from "../core/defaults.ts";
-import { DroverError } from "../core/errors.ts";
+import { DroverError, PermanentError } from "../core/errors.ts";
 import type { Logger } from "../ports.ts";
 import type { JsonSchema } from "./json-schema.ts";
-import { type ToolParameters, toParameters } from "./parameters.ts";
+import { type ToolParameters, toParameters, toValueSchema } from "./parameters.ts";
 
 /** What a tool is given beside its arguments. */
 export type ToolContext = {
@@ -81,6 +81,22 @@ export type ToolOptions<P extends z.core.$ZodType | JsonSchema> = {
   describe?: ((args: ArgumentsOf<P>) => string) | undefined;
 };
 
+/**
+ * A tool whose calls a person answers, by `RunHandle.answer`; nothing is executed.
+ * - `name`, `description`, `parameters`, `polling`: as of other tools;
+ * - `answer`: what the answer must be, a zod schema or a JSON Schema, checked as JSON Schema; default: anything;
+ * - `expiresMs`: a question that nobody answered by then is given up, and the model told so; default: it waits for ever;
+ * - `describe`: the question in words; default: the tool's name and the arguments.
+ */
+export type AnsweredToolOptions<P extends z.core.$ZodType | JsonSchema> = Pick<
+  ToolOptions<P>,
+  "name" | "description" | "parameters" | "polling" | "describe"
+> & {
+  answeredBy: "person";
+  answer?: z.core.$ZodType | JsonSchema | undefined;
+  expiresMs?: number | undefined;
+};
+
 /** A checked tool with every default filled in. Made by `defineTool` only. */
 export type Tool = {
   readonly name: string;
@@ -101,6 +117,12 @@ export type Tool = {
   readonly breaker: BreakerPolicy | undefined;
   readonly fallback: string | undefined;
   readonly describe: ((args: unknown) => string) | undefined;
+  /** Undefined: it is executed. */
+  readonly answeredBy: "person" | undefined;
+  /** What an answer must be; undefined: anything. */
+  readonly answer: ToolParameters | undefined;
+  readonly expiresMs: number | undefined;
+  /** Fails for a tool that is answered. */
   readonly execute: (args: unknown, context: ToolContext) => unknown;
 };
 
@@ -113,13 +135,18 @@ const breakerSchema = z.strictObject({
   openMs: z.int().min(1).max(maxTimerMs).default(30_000),
 });
 const isFunction = (value: unknown): boolean => typeof value === "function";
-const optionsSchema = z.strictObject({
+const shared = {
   name: z
     .string()
     .regex(/^[A-Za-z0-9_./-]{1,128}$/, "expected 1 to 128 letters, digits, hyphens, underscores, dots or slashes"),
   description: z.string(),
   parameters: z.unknown(),
-  execute: z.custom<Tool["execute"]>(isFunction, "expected a function"),
+  polling: z.boolean().default(false),
+  describe: z.custom<NonNullable<Tool["describe"]>>(isFunction, "expected a function").optional(),
+};
+const executedSchema = z.strictObject({
+  ...shared,
+  execute: z.custom<Tool["execute"]>(isFunction, 'expected a function, or answeredBy: "person" in its place'),
   effect: z.enum(["read", "write", "irreversible"]).default("write"),
   idempotent: z.boolean().default(false),
   approval: z
@@ -141,65 +168,101 @@ const optionsSchema = z.strictObject({
     .regex(/^[A-Za-z0-9_-]{1,64}$/, "expected 1 to 64 letters, digits, hyphens or underscores")
     .optional(),
   maxResultTokens: z.int().min(100).max(1_000_000).default(defaultMaxResultTokens),
-  polling: z.boolean().default(false),
   rate: rateSchema.optional(),
   concurrency: z.int().min(1).max(1_000_000).optional(),
   breaker: z.union([z.literal(false), breakerSchema]).prefault({}),
   fallback: z.string().min(1).max(128).optional(),
-  describe: z.custom<NonNullable<Tool["describe"]>>(isFunction, "expected a function").optional(),
+  // What a tool has that was made by this function and is given to it once more.
+  answeredBy: z.undefined().optional(),
+  answer: z.undefined('expected nothing without answeredBy: "person"').optional(),
+  expiresMs: z.undefined('expected nothing without answeredBy: "person"').optional(),
 });
+const answeredSchema = z.strictObject({
+  ...shared,
+  answeredBy: z.literal("person", 'expected "person"'),
+  answer: z.unknown().optional(),
+  expiresMs: z.int().min(1).max(tenYearsMs).optional(),
+});
+/** What an answered tool has in place of settings for executing it. */
+const notExecuted = {
+  effect: "read",
+  approval: "never",
+  breaker: false,
+  execute: (): never => {
+    throw new PermanentError("a person answers this tool; it cannot be executed");
+  },
+};
 
 /**
  * Makes a tool. Everything is checked at once.
  *
  * @throws DroverError "invalid" naming every problem.
  */
-export function defineTool<P extends z.core.$ZodType | JsonSchema>(options: ToolOptions<P>): Tool {
+export function defineTool<P extends z.core.$ZodType | JsonSchema>(options: AnsweredToolOptions<P>): Tool;
+export function defineTool<P extends z.core.$ZodType | JsonSchema>(options: ToolOptions<P>): Tool;
+export function defineTool(options: unknown): Tool {
+  const given = (options ?? {}) as { [field: string]: unknown };
   const problems: string[] = [];
-  const checked = optionsSchema.safeParse(options);
-  if (!checked.success) problems.push(...checked.error.issues.map(toProblem));
-  const parameters = tryParameters((options as { parameters?: unknown } | undefined)?.parameters, problems);
-  if (!checked.success || !parameters) {
-    const name: unknown = (options as { name?: unknown } | undefined)?.name;
+  const checked = checkOptions(options, problems);
+  const parameters = trySchema("parameters", () => toParameters(given.parameters), problems);
+  const hasAnswer = given.answeredBy !== undefined && given.answer !== undefined;
+  const answer = hasAnswer ? trySchema("answer", () => toValueSchema(given.answer), problems) : undefined;
+  if (!checked || !parameters || problems.length > 0) {
+    const { name } = given;
     const which = typeof name === "string" && name !== "" ? ` "${name}"` : "";
     throw new DroverError("invalid", `The tool${which} cannot be used: ${problems.join("; ")}.`);
   }
-  const { data } = checked;
+  const { approval, breaker, ...rest } = checked;
   return Object.freeze({
-    name: data.name,
-    description: data.description,
+    approvalExpiresMs: undefined,
+    queue: undefined,
+    rate: undefined,
+    concurrency: undefined,
+    fallback: undefined,
+    describe: undefined,
+    answeredBy: undefined,
+    expiresMs: undefined,
+    ...rest,
     parameters,
-    effect: data.effect,
-    idempotent: data.idempotent,
-    approval: data.approval ?? (data.effect === "irreversible" ? "always" : "never"),
-    approvalExpiresMs: data.approvalExpiresMs,
-    timeoutMs: data.timeoutMs,
-    retry: data.retry,
-    queue: data.queue,
-    maxResultTokens: data.maxResultTokens,
-    polling: data.polling,
-    rate: data.rate,
-    concurrency: data.concurrency,
-    breaker: data.breaker === false ? undefined : data.breaker,
-    fallback: data.fallback,
-    describe: data.describe,
-    execute: data.execute,
+    approval: approval ?? (rest.effect === "irreversible" ? "always" : "never"),
+    breaker: breaker === false ? undefined : breaker,
+    answer,
   });
 }
 
-function toProblem(issue: z.core.$ZodIssue): string {
+type Checked = Omit<z.output<typeof executedSchema>, "answeredBy" | "answer" | "expiresMs"> &
+  Partial<Pick<Tool, "answeredBy" | "expiresMs">>;
+
+/** The options of either kind of tool, with the settings of an executed one. */
+function checkOptions(options: unknown, problems: string[]): Checked | undefined {
+  const isAnswered = (options as { answeredBy?: unknown } | undefined)?.answeredBy !== undefined;
+  if (!isAnswered) {
+    const executed = executedSchema.safeParse(options);
+    problems.push(...(executed.error?.issues ?? []).map((issue) => toProblem(issue, "unknown option")));
+    return executed.data as Checked | undefined;
+  }
+  const answered = answeredSchema.safeParse(options);
+  problems.push(
+    ...(answered.error?.issues ?? []).map((issue) => toProblem(issue, "a tool that a person answers has no option")),
+  );
+  if (!answered.success) return undefined;
+  const { answeredBy, expiresMs, answer: _answer, ...own } = answered.data;
+  return { ...executedSchema.parse({ ...own, ...notExecuted }), answeredBy, expiresMs };
+}
+
+function toProblem(issue: z.core.$ZodIssue, unknownOption: string): string {
   if (issue.code === "unrecognized_keys") {
-    return `unknown option ${issue.keys.map((key) => `"${key}"`).join(", ")}`;
+    return `${unknownOption} ${issue.keys.map((key) => `"${key}"`).join(", ")}`;
   }
   const path = issue.path.join(".");
   return path === "" ? issue.message : `${path}: ${issue.message}`;
 }
 
-function tryParameters(source: unknown, problems: string[]): ToolParameters | undefined {
+function trySchema(option: string, read: () => ToolParameters, problems: string[]): ToolParameters | undefined {
   try {
-    return toParameters(source);
+    return read();
   } catch (error) {
-    problems.push(`parameters: ${(error as Error).message}`);
+    problems.push(`${option}: ${(error as Error).message}`);
     return undefined;
   }
 }

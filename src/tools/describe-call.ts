@@ -6,6 +6,8 @@ import { shorten } from "./messages.ts";
 /** Arguments on their way into a tool: JSON as its schema accepted it, and what the tool itself gets. */
 export type Arguments = { accepted: Record<string, unknown>; args: unknown };
 
+type Described = { name: string; describe?: Tool["describe"] };
+
 const maxDescription = 4_000;
 const maxArguments = 2_000;
 
@@ -24,7 +26,7 @@ export function describeCall(tool: Tool, given: Arguments): string {
 }
 
 /** What a dry run tells people of a call, and the model instead of making it. */
-export function describeDryRun(tool: Tool, given: Arguments): { described: string; content: string } {
+export function describeDryRun(tool: Described, given: Arguments): { described: string; content: string } {
   const own = ownWords(tool, given);
   // The model, and whoever reads the transcript after it, must not take the words for a deed.
   if (own !== undefined) return { described: own, content: `Dry run, not executed: ${own}` };
@@ -37,7 +39,7 @@ function argumentsText({ accepted }: Arguments): string {
 }
 
 /** The tool's own description; undefined if it has none, or fails to make one. Never throws. */
-function ownWords({ describe }: Tool, { args }: Arguments): string | undefined {
+function ownWords({ describe }: Described, { args }: Arguments): string | undefined {
   try {
     const words: unknown = describe?.(args);
     if (typeof words === "string") return words.trim() === "" ? undefined : shorten(words, maxDescription);

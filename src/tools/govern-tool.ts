@@ -9,7 +9,9 @@ export function governTool(tool: Tool, ruling: Ruling): Tool {
   const effect = ruling.effect?.value ?? tool.effect;
   const approval = ruling.approval?.value ?? (isRaised(tool, ruling) ? "always" : tool.approval);
   const approvalExpiresMs = ruling.approvalExpiresMs?.value ?? tool.approvalExpiresMs;
-  return Object.freeze({ ...tool, effect, approval, approvalExpiresMs });
+  // Whether a person is waited for to approve or to answer, operators say for how long.
+  const expiresMs = ruling.approvalExpiresMs?.value ?? tool.expiresMs;
+  return Object.freeze({ ...tool, effect, approval, approvalExpiresMs, expiresMs });
 }
 
 function isRaised(tool: Tool, { effect }: Ruling): boolean {
@@ -18,6 +20,7 @@ function isRaised(tool: Tool, { effect }: Ruling): boolean {
 
 /** Why a call of a governed tool asks a person, for people. `tool`: as it was defined. */
 export function reasonToAsk(tool: Tool, ruling: Ruling): string {
+  if (tool.answeredBy) return "the tool is answered by a person";
   if (ruling.approval) return `policy rule ${ruling.approval.rule}: approval ${ruling.approval.value}`;
   if (ruling.effect && isRaised(tool, ruling)) return `policy rule ${ruling.effect.rule}: effect irreversible`;
   if (typeof tool.approval === "function") return "the tool asks for these arguments";

@@ -1,5 +1,6 @@
 import { dereference, type Schema, type SchemaDraft, Validator } from "@cfworker/json-schema";
 import { z } from "zod";
+import type { SchemaCheck } from "../ports.ts";
 import {
   describeSchema,
   isObject,
@@ -27,14 +28,30 @@ export type ToolParameters = { readonly schema: JsonSchema; readonly parse: (val
 /** Makes parameters of a zod schema or a JSON Schema object. Throws a plain `Error` that says why it cannot. */
 export function toParameters(source: unknown): ToolParameters {
   if (!isObject(source)) throw new Error("expected a zod object schema or a JSON Schema object");
+  const parameters = toValueSchema(source);
+  if (parameters.schema.type !== "object") {
+    throw new Error('expected a schema of type "object": models send named arguments');
+  }
+  return parameters;
+}
+
+/** The same for a value of any type. */
+export function toValueSchema(source: unknown): ToolParameters {
+  if (!isObject(source)) throw new Error("expected a zod schema or a JSON Schema");
   if ("_zod" in source) return fromZod(source as unknown as z.core.$ZodType);
   if ("_def" in source) throw new Error("expected a zod 4 schema: this one is of another version of zod");
   return fromJsonSchema(source);
 }
 
-function requireObject(schema: JsonSchema): void {
-  if (schema.type !== "object") throw new Error('expected a schema of type "object": models send named arguments');
-}
+/** Everything that is wrong with a value by a JSON Schema. A schema that makes no sense asks for nothing. Never throws. */
+export const checkValue: SchemaCheck = (schema, value) => {
+  try {
+    const parsed = toValueSchema(schema).parse(value);
+    return parsed.ok ? [] : parsed.issues;
+  } catch {
+    return [];
+  }
+};
 
 function withoutDialect(schema: JsonSchema): JsonSchema {
   const { $schema: _dialect, ...rest } = schema;
@@ -56,7 +73,6 @@ function guarded(parse: (value: unknown) => Parsed): (value: unknown) => Parsed 
 function fromZod(source: z.core.$ZodType): ToolParameters {
   const override = dropSafeBounds;
   const schema = withoutDialect(z.toJSONSchema(source, { io: "input", target: "draft-7", override }));
-  requireObject(schema);
   return {
     schema,
     parse: guarded((value) => {
@@ -101,7 +117,6 @@ function expectedBy(issue: z.core.$ZodIssue): string {
 
 function fromJsonSchema(source: JsonSchema): ToolParameters {
   const schema = withoutDialect(toPlain(source));
-  requireObject(schema);
   checkSchema(schema);
   // The validator marks the schema it is given, so it gets its own copy.
   const validator = new Validator(toPlain(schema) as Schema, draftOf(source), false);

@@ -2,22 +2,14 @@ import { DroverError } from "../core/errors.ts";
 import type { CallPlan } from "../core/event.ts";
 import { isForbidden, type Ruling, rulingText } from "../core/policy.ts";
 import type { Question } from "../core/run.ts";
-import type { ToolCaller, ToolGate, ToolRequest } from "../ports.ts";
-import { coerce } from "./coerce.ts";
+import type { PlanOptions, ToolCaller, ToolGate, ToolRequest } from "../ports.ts";
+import { planCallerCall } from "./caller-tool.ts";
 import type { Tool } from "./define-tool.ts";
 import { type Arguments, describeCall, describeDryRun, hashArguments } from "./describe-call.ts";
 import { governTool, reasonToAsk } from "./govern-tool.ts";
-import { isObject } from "./json-schema.ts";
-import {
-  badArgumentsMessage,
-  badJsonMessage,
-  forbiddenMessage,
-  otherArgumentsMessage,
-  unknownToolMessage,
-} from "./messages.ts";
+import { forbiddenMessage, otherArgumentsMessage, unknownToolMessage } from "./messages.ts";
+import { prepare } from "./prepare.ts";
 import { isRepeatable, runTool } from "./run-tool.ts";
-
-type Prepared = ({ ok: true } & Arguments) | { ok: false; message: string };
 
 /** A tool as defined and as the policy has it. */
 type Entry = { defined: Tool; tool: Tool; ruling: Ruling };
@@ -36,11 +28,15 @@ export function createToolCaller(tools: readonly Tool[], ruleOn: (tool: string) 
     throw new DroverError("invalid", `More than one tool is named ${list}: give each its own name.`);
   }
   const offered = [...byName.values()].filter(({ ruling }) => !isForbidden(ruling)).map(({ tool }) => tool.name);
-  const unknownTool = (name: string): string => unknownToolMessage(name, offered);
+  const unknownTool = (name: string, callers: PlanOptions["callerTools"] = []): string =>
+    unknownToolMessage(name, [...offered, ...callers.map((tool) => tool.name)]);
   return {
     plan: (call, options = {}) => {
       const entry = byName.get(call.name);
-      return entry ? planCall(entry, call.arguments, options) : { type: "settle", content: unknownTool(call.name) };
+      if (entry) return planCall(entry, call.arguments, options);
+      const spec = options.callerTools?.find(({ name }) => name === call.name);
+      if (spec) return planCallerCall(spec, call.arguments, options);
+      return { type: "settle", content: unknownTool(call.name, options.callerTools) };
     },
     execute: async (request) => {
       const { name, arguments: text } = request.call;
@@ -78,19 +74,20 @@ function asPlanned(tool: Tool, { repeatable }: ToolRequest): Tool {
   return { ...tool, effect: repeatable ? tool.effect : "write", idempotent: repeatable };
 }
 
-function planCall(entry: Entry, text: string, { dryRun = false }: { dryRun?: boolean | undefined }): CallPlan {
+function planCall(entry: Entry, text: string, { dryRun = false }: PlanOptions): CallPlan {
   const { tool, ruling } = entry;
   const said = rulingText(ruling);
   const policy = said === "" ? {} : { policy: said };
   if (isForbidden(ruling)) return { type: "settle", content: forbiddenMessage(tool.name), ...policy };
   const prepared = prepare(tool, text);
   if (!prepared.ok) return { type: "settle", content: prepared.message };
-  const asks = mustAsk(tool, prepared.args);
+  const asks = tool.answeredBy === undefined && mustAsk(tool, prepared.args);
   // A read that somebody would have to approve is not executed either: a dry run is no way around a person.
-  if (dryRun && (tool.effect !== "read" || asks)) {
+  if (dryRun && (tool.effect !== "read" || asks || tool.answeredBy)) {
     return { type: "settle", ...describeDryRun(tool, prepared), outcome: "ok", ...policy };
   }
-  return { ...planToRun(entry, prepared, asks), ...policy };
+  const plan = tool.answeredBy ? planToAsk(entry, prepared) : planToRun(entry, prepared, asks);
+  return { ...plan, ...policy };
 }
 
 function planToRun(entry: Entry, given: Arguments, asks: boolean): CallPlan {
@@ -106,6 +103,18 @@ function planToRun(entry: Entry, given: Arguments, asks: boolean): CallPlan {
     ...(queue === undefined ? {} : { queue }),
     ...(approvalExpiresMs === undefined ? {} : { approvalExpiresMs }),
     ...(asks || onUnknown === "ask" ? { question: toQuestion(entry, given) } : {}),
+  };
+}
+
+/** A question needs no approval: whoever would give it is asked anyway. */
+function planToAsk(entry: Entry, given: Arguments): CallPlan {
+  const { answer, expiresMs } = entry.tool;
+  return {
+    type: "answer",
+    from: "person",
+    question: toQuestion(entry, given),
+    ...(expiresMs === undefined ? {} : { expiresMs }),
+    ...(answer === undefined ? {} : { answerSchema: answer.schema }),
   };
 }
 
@@ -125,35 +134,5 @@ function mustAsk(tool: Tool, args: unknown): boolean {
     return approval(args) !== false;
   } catch {
     return true;
-  }
-}
-
-/** Takes the arguments as they are if they fit; only where they do not are they coerced and checked again. */
-function prepare(tool: Tool, text: string): Prepared {
-  const { schema, parse } = tool.parameters;
-  const value = readArguments(text);
-  const object = isObject(value) ? value : coerce(schema, value);
-  if (!isObject(object))
-    return {
-      ok: false,
-      message: badJsonMessage(tool.name, typeof text === "string" ? text : `a ${typeof text}`, schema),
-    };
-  const asIs = parse(object);
-  if (asIs.ok) return { ok: true, accepted: object, args: asIs.value };
-  // Only texts are replaced: an object stays one.
-  const accepted = coerce(schema, object) as Arguments["accepted"];
-  const coerced = parse(accepted);
-  if (coerced.ok) return { ok: true, accepted, args: coerced.value };
-  return { ok: false, message: badArgumentsMessage(tool.name, coerced.issues) };
-}
-
-/** No text is no arguments; text that is no JSON is undefined. */
-function readArguments(text: string): unknown {
-  if (typeof text !== "string") return undefined;
-  if (text.trim() === "") return {};
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
   }
 }

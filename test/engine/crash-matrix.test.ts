@@ -23,6 +23,7 @@ import {
   scriptedModel,
 } from "../../src/testing/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
+import { checkValue } from "../../src/tools/parameters.ts";
 
 const runId = "matrix-1";
 
@@ -117,6 +118,7 @@ function makeProcess(world: World, faults: Faults): Engine {
     telemetry: createNoTelemetry(),
     logger: createSilentLogger(),
     payloadLimitBytes: 1_048_576,
+    checkValue,
   });
 }
 

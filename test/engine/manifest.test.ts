@@ -14,6 +14,7 @@ import {
   scriptedModel,
 } from "../../src/testing/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
+import { checkValue } from "../../src/tools/parameters.ts";
 
 test("[G6] what the model was sent in each turn can be told from what is stored", async () => {
   const sent: ModelRequest[] = [];
@@ -63,7 +64,7 @@ test("[G6] what the model was sent in each turn can be told from what is stored"
     telemetry: createNoTelemetry(),
     logger: createSilentLogger(),
   };
-  const engine = createEngine({ ...ports, payloadLimitBytes: 1_000_000 });
+  const engine = createEngine({ ...ports, payloadLimitBytes: 1_000_000, checkValue });
   await engine.client.start("a", "what is there?");
   for (let step = 0; await queue.run(engine.runStep); step += 1) {
     // Deployed anew in the middle: the first turn was still sent the old instructions.

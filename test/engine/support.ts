@@ -12,6 +12,7 @@ import {
   createMemoryStepQueue,
   manualClock,
 } from "../../src/testing/index.ts";
+import { checkValue } from "../../src/tools/parameters.ts";
 
 export type Agent = ReturnType<typeof defineAgent>;
 
@@ -62,6 +63,7 @@ export function makeBench(): Bench {
         telemetry: createNoTelemetry(),
         logger: createSilentLogger(),
         payloadLimitBytes: 1_048_576,
+        checkValue,
         ...own,
       }),
   };

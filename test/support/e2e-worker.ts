@@ -17,6 +17,7 @@ import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { createRedisSignals } from "../../src/redis/signals.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { createNoTelemetry } from "../../src/telemetry/no-telemetry.ts";
+import { checkValue } from "../../src/tools/parameters.ts";
 import { agents } from "./e2e-agents.ts";
 import { type ParsedE2eOptions, readE2eOptions } from "./e2e-options.ts";
 import { visitGate } from "./gate.ts";
@@ -84,6 +85,7 @@ async function startParts(log: Logger): Promise<() => Promise<void>> {
     gates: createRedisGates({ connection, keys }),
     agents: { get: (name) => agents.find((agent) => agent.name === name)?.code },
     payloadLimitBytes: 1_048_576,
+    checkValue,
   });
   await connection.ready();
   await clock.ready();
