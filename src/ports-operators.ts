@@ -1,4 +1,4 @@
-import type { RateLimit } from "./core/agent.ts";
+import type { OutputSpec, RateLimit } from "./core/agent.ts";
 import type { BreakerState } from "./core/breaker.ts";
 import type { RunStatus } from "./core/run.ts";
 
@@ -24,13 +24,17 @@ export type WorkerPresence = {
   agents: string[];
 };
 
-/** An agent that some worker knew; it stays known after the worker is gone. `queues`: those that its tools name. */
+/**
+ * An agent that some worker knew; it stays known after the worker is gone. `queues`: those that its tools name;
+ * `output`: what its final answer must be.
+ */
 export type KnownAgent = {
   name: string;
   model: string;
   tools: string[];
   version?: string | undefined;
   queues?: string[] | undefined;
+  output?: OutputSpec | undefined;
   seenAt: number;
 };
 

@@ -76,8 +76,8 @@ export function toKnownAgent(
   queues: readonly string[] | undefined,
   seenAt: number,
 ): KnownAgent {
-  const { name, model, tools, version } = definition;
-  return { name, model, tools: tools.map((tool) => tool.name), version, queues: [...(queues ?? [])], seenAt };
+  const { name, model, tools, version, output } = definition;
+  return { name, model, tools: tools.map((tool) => tool.name), version, queues: [...(queues ?? [])], output, seenAt };
 }
 
 const packageSchema = z.object({ version: z.string() });

@@ -33,6 +33,7 @@ const agentSchema: z.ZodType<KnownAgent> = z.object({
   tools: z.array(z.string()),
   version: z.string().optional(),
   queues: z.array(z.string()).optional(),
+  output: z.object({ name: z.string(), schema: z.record(z.string(), z.unknown()) }).optional(),
   seenAt: z.number(),
 });
 
