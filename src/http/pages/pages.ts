@@ -45,7 +45,7 @@ function addReading(app: HttpApp, parts: PageParts, goals: ReturnType<typeof cre
   });
   app.get("/ui/fleet", requireScope("admin"), async (context) => {
     const main = renderFleet(await deps.fleet.read(), deps.board !== undefined);
-    return respond(parts, context, { title: "Fleet", nav: "fleet", wide: true, main });
+    return respond(parts, context, { title: "Fleet", nav: "fleet", main });
   });
 }
 

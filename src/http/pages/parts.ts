@@ -47,7 +47,7 @@ const outcomes: Record<Outcome, { tone: string; as: RunStatus; word: string }> =
   crashed: { tone: "bad", as: "failed", word: "crashed" },
   held: { tone: "warn", as: "waiting", word: "held" },
   expired: { tone: "warn", as: "waiting", word: "expired" },
-  open: { tone: "busy", as: "running", word: "open" },
+  open: { tone: "busy", as: "running", word: "under way" },
 };
 
 /** How a step or a call ended. */
@@ -79,6 +79,7 @@ export function took(from: number, to: number | undefined, now: number): Html {
 }
 
 export function tokens({ inputTokens, outputTokens, cachedTokens, estimated }: Usage): Html {
+  if (inputTokens + outputTokens === 0) return html`<span class="none">–</span>`;
   const exact = `${formatCount(inputTokens)} in${cachedTokens > 0 ? `, ${formatCount(cachedTokens)} of them cached` : ""}, ${formatCount(outputTokens)} out${estimated ? ", partly estimated" : ""}`;
   return html`<span class="num" title="${exact}">${estimated ? "≈" : ""}${formatShort(inputTokens)}<span class="arrow" aria-hidden="true"> → </span><span class="unseen"> in, </span>${formatShort(outputTokens)}<span class="unseen"> out</span></span>`;
 }
@@ -153,5 +154,5 @@ export function facts(rows: (readonly [name: string, value: unknown] | false | u
 
 /** A message of one line over the page, such as the result of an action. */
 export function notice(tone: "good" | "bad" | "warn", text: unknown): Html {
-  return html`<p class="notice tone-${tone}" role="${tone === "bad" ? "alert" : "status"}">${text}</p>`;
+  return html`<p class="notice tone-${tone}" role="${tone === "bad" ? "alert" : "status"}" tabindex="-1" autofocus>${text}</p>`;
 }

@@ -23,7 +23,7 @@ export function barOf({ startedAt, endedAt, steps }: TurnView, now: number): Bar
   const laneEnds: number[] = [];
   const segments: Segment[] = [];
   for (const step of steps) {
-    const span = spanOf(step, now);
+    const span = spanOf(step, startedAt, now);
     if (!span) continue;
     const [from, begun, to] = span.map((at) => Math.min(Math.max(at - startedAt, 0), lengthMs)) as [
       number,
@@ -40,13 +40,12 @@ export function barOf({ startedAt, endedAt, steps }: TurnView, now: number): Bar
 }
 
 /** When it came into its queue, when it began, and when it was over. */
-function spanOf(
-  { startedAt, endedAt, performMs, queueWaitMs = 0, outcome }: StepView,
-  now: number,
-): number[] | undefined {
+function spanOf(step: StepView, turnStartedAt: number, now: number): number[] | undefined {
+  const { startedAt, endedAt, performMs, queueWaitMs = 0, outcome } = step;
   if (outcome === "held") return undefined;
   const to = endedAt ?? now;
-  const begun = performMs === undefined ? startedAt : to - performMs;
+  const known = endedAt === undefined ? (startedAt ?? turnStartedAt) : startedAt;
+  const begun = performMs === undefined ? known : to - performMs;
   return begun === undefined ? undefined : [begun - queueWaitMs, begun, to];
 }
 

@@ -18,7 +18,7 @@ export function renderTurn(view: TurnView, where: Where): Html {
   return html`<article class="turn" id="turn-${turn}" aria-labelledby="turn-${turn}-name">
 <header class="turn-head"><h3 id="turn-${turn}-name"><a href="#turn-${turn}">Turn ${turn}</a></h3>
 <span title="${formatTime(startedAt)}">${took(startedAt, endedAt, now)}</span>
-<span>${tokens(usage)} tokens</span>${usage.costUsd === undefined ? "" : cost(usage)}${windowNote(view)}</header>
+${usage.inputTokens + usage.outputTokens === 0 ? "" : html`<span>${tokens(usage)} tokens</span>`}${usage.costUsd === undefined ? "" : cost(usage)}${windowNote(view)}</header>
 ${input.map((message, index) => inputBlock(message, { runId, turn, index }))}
 ${marks.filter(({ type }) => type !== "ended").map((mark) => markLine(mark))}
 ${incidents(steps, now)}
@@ -82,24 +82,42 @@ function otherParts(content: Content | null): string[] {
 }
 
 function renderCall(call: CallView, { turn, steps }: TurnView, { runId, now }: Where): Html {
-  const { callId, tool, outcome, result, described, policy, decision } = call;
+  const { callId, tool, outcome, described, policy, decision } = call;
   const last = steps.findLast((step) => step.callId === callId && step.kind === "tool");
   const time = last?.performMs === undefined ? "" : html`<span class="num">${formatDuration(last.performMs)}</span>`;
-  const open = outcome === undefined;
+  const isShort = call.arguments.length <= shortArguments;
   return html`<section class="call" id="${callId}" aria-label="Call of ${tool}">
-<header>${outcomeBadge(outcome ?? "open")}<code class="tool">${tool}</code>${time}${attemptsOf(steps, callId)}
+<header>${outcomeBadge(outcome ?? "open")}<code class="tool">${tool}</code>${isShort ? html`<code class="args" dir="auto">${spaced(call.arguments)}</code>` : ""}${time}${attemptsOf(steps, callId)}
 ${decision ? html`<span class="hint">${decision.type} by ${decision.by}</span>` : ""}</header>
-${longText(prettyJson(call.arguments), { limit: 1_200, kind: "code", href: textPath(runId, turn, `arguments.${callId}`), what: "all arguments" })}
+${isShort ? "" : longText(prettyJson(call.arguments), { limit: shownChars, kind: "code", href: textPath(runId, turn, `arguments.${callId}`), what: "all arguments" })}
 ${described === undefined ? "" : html`<p class="hint">Dry run: ${described}</p>`}${policy === undefined ? "" : html`<p class="hint">Policy: ${policy}</p>`}
-${open ? html`<p class="hint">No result yet${last && last.endedAt === undefined && last.startedAt !== undefined ? html`, ${took(last.startedAt, undefined, now)}` : ""}.</p>` : resultBlock(call, textPath(runId, turn, `result.${callId}`), textPath(runId, turn, `whole.${callId}`))}
-${result === undefined ? "" : ""}</section>`;
+${outcome === undefined ? underWay(last, now) : resultBlock(call, textPath(runId, turn, `result.${callId}`), textPath(runId, turn, `whole.${callId}`))}
+</section>`;
+}
+
+/** Arguments up to this length stand beside the tool's name. */
+const shortArguments = 110;
+const shownChars = 900;
+
+function spaced(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 1).replaceAll(/\n\s*/g, " ");
+  } catch {
+    return json;
+  }
+}
+
+function underWay(last: StepView | undefined, now: number): Html {
+  const since =
+    last?.endedAt === undefined && last?.startedAt !== undefined ? html`, ${took(last.startedAt, undefined, now)}` : "";
+  return html`<p class="hint">No result yet${since}.</p>`;
 }
 
 function resultBlock({ result, cutFrom, outcome }: CallView, href: string, wholeHref: string): Html {
   if (result === undefined) return html``;
   const body =
     typeof result === "string"
-      ? longText(prettyJson(result), { limit: 1_200, kind: "code", href, what: "all of it" })
+      ? longText(prettyJson(result), { limit: shownChars, kind: "code", href, what: "all of it" })
       : contentBlock(result, href, "code");
   const cut =
     cutFrom === undefined
@@ -115,7 +133,13 @@ function attemptsOf(steps: readonly StepView[], callId: string): Html {
 
 /** What did not simply go well: failures, lost workers, waits, decisions. */
 function incidents(steps: readonly StepView[], now: number): Html {
-  const told = steps.filter((step) => step.outcome !== "ok" || (step.deliveries ?? 1) > 1 || step.kind === "summary");
+  // How a call ended is told with the call.
+  const isTold = ({ outcome, deliveries = 1, kind, error, reason, by }: StepView): boolean =>
+    deliveries > 1 ||
+    kind === "summary" ||
+    by !== undefined ||
+    (outcome !== "ok" && (kind === "model" || error !== undefined || reason !== undefined || outcome === "lost"));
+  const told = steps.filter(isTold);
   if (told.length === 0) return html``;
   return html`<ul class="incidents">${told.map((step) => html`<li>${incident(step, now)}</li>`)}</ul>`;
 }

@@ -4,10 +4,11 @@ import type { TurnPage } from "../../core/report.ts";
 import type { RunView } from "../../engine/run-view.ts";
 import type { Caller } from "../types.ts";
 import { asksOf, renderAsk } from "./asks.ts";
-import { formatCost, formatCount, formatNumber, formatTime } from "./format.ts";
+import { formatCount, formatNumber } from "./format.ts";
 import { type Html, html, path, query } from "./html.ts";
-import { adviceFor, age, ago, cost, due, facts, hasEnded, sessionLink, statusBadge, took } from "./parts.ts";
+import { adviceFor, age, hasEnded, statusBadge } from "./parts.ts";
 import { renderActions } from "./run-actions.ts";
+import { renderSummary } from "./run-summary.ts";
 import { renderTimeline } from "./run-timeline.ts";
 import { renderTurn } from "./run-turns.ts";
 
@@ -29,32 +30,46 @@ export type RunData = {
 
 /** One run. */
 export function renderRun(data: RunData): Html {
-  const { run, goal, turns, caller, now, seq } = data;
-  const here = path`/ui/runs/${run.runId}`;
-  const asks = asksOf(run);
+  const { run, turns, caller, now, seq } = data;
   const live = hasEnded(run) ? "" : html`data-events="${path`/runs/${run.runId}/events`}" data-seq="${seq}"`;
-  return html`<div class="page-head run-head">
-<h1 class="mono">${run.runId}</h1>
-${goal === undefined ? "" : html`<p class="goal" dir="auto">${goal}</p>`}
-</div>
-<div id="notice">${data.notice ?? ""}</div>
-<div id="run" data-run ${live} data-status="${run.status}" data-title="${`${run.status}: ${run.runId}`}" class="split">
+  const never = run.status === "rejected" ? "It never began." : "It has not begun yet.";
+  return html`<div id="notice">${data.notice ?? ""}</div>
+<div id="run" ${live} data-status="${run.status}" data-title="${`${run.status}: ${run.runId}`}">
+${head(data)}
+<div class="split">
 <div class="split-main">
-${trouble(run)}
-${asks.length === 0 ? "" : html`<section class="asks" aria-label="Waiting for you">${asks.map((ask) => renderAsk(ask, { caller, back: here, now, named: false }))}</section>`}
-<section aria-labelledby="turns-name"><div class="section-head"><h2 id="turns-name">Turns</h2>${turnPages(data)}</div>
-${turns.turns.length === 0 ? html`<p class="empty">${run.status === "rejected" ? "It never began." : "It has not begun yet."}</p>` : turns.turns.map((turn) => renderTurn(turn, { runId: run.runId, now }))}
-</section>
-${hasEnded(run) ? "" : html`<section class="live" id="live" data-keep aria-label="Text that is arriving" hidden><p class="by">Being written</p><div class="prose" data-live-text dir="auto"></div></section>`}
+${needs(data)}
+<section aria-labelledby="turns-name" class="turns"><div class="section-head"><h2 id="turns-name">Turns</h2>${turnPages(data)}</div>
+${turns.turns.length === 0 ? html`<p class="empty">${never}</p>` : turns.turns.map((turn) => renderTurn(turn, { runId: run.runId, now }))}
+${hasEnded(run) ? "" : liveText()}</section>
 </div>
 <div class="split-side">
-${summary(data)}
-${turns.turns.length === 0 ? "" : html`<section class="panel" aria-labelledby="timeline-name"><h2 id="timeline-name">Timeline</h2>${renderTimeline(turns.turns, now, (turn) => `#turn-${turn}`)}</section>`}
+${renderSummary(data)}
+${turns.turns.length === 0 ? "" : html`<section class="panel side-first" aria-labelledby="timeline-name"><h2 id="timeline-name">Timeline</h2>${renderTimeline(turns.turns, now, (turn) => `#turn-${turn}`)}</section>`}
 ${renderActions({ run, caller, seq })}
 ${renderAudit(data.audit, now)}
 <p class="raw"><a href="${path`/runs/${run.runId}`}">JSON</a> <a href="${path`/runs/${run.runId}/transcript`}">Transcript as JSON</a></p>
 </div>
+</div>
 </div>`;
+}
+
+function head({ run, goal }: RunData): Html {
+  return html`<div class="page-head run-head"><h1 class="mono">${run.runId}</h1>${statusBadge(run.status)}
+${goal === undefined ? "" : html`<p class="goal" dir="auto">${goal}</p>`}</div>`;
+}
+
+/** What somebody has to see before all else: what it asks, why it waits, why it failed. */
+function needs({ run, caller, now }: RunData): Html {
+  const asks = asksOf(run);
+  if (asks.length === 0) return trouble(run);
+  const back = path`/ui/runs/${run.runId}`;
+  return html`<section class="asks" aria-label="Waiting for you">${asks.map((ask) => renderAsk(ask, { caller, back, now, named: false }))}</section>`;
+}
+
+/** Filled by a script while the model answers; the server leaves it alone. */
+function liveText(): Html {
+  return html`<section class="live" id="live" data-keep aria-label="Text that is arriving" hidden><p class="by">Being written</p><div class="prose" data-live-text dir="auto"></div></section>`;
 }
 
 function trouble({ status, stopReason, error, waitingFor, ahead }: RunView): Html {
@@ -64,45 +79,6 @@ function trouble({ status, stopReason, error, waitingFor, ahead }: RunView): Htm
   if (status !== "failed" && status !== "rejected") return html``;
   const advice = adviceFor(stopReason);
   return html`<div class="notice tone-bad"><p><strong>${stopReason ?? status}</strong>${error ? html` <span dir="auto">${error.message.slice(0, 2_000)}</span>` : ""}</p>${advice === undefined ? "" : html`<p>${advice}</p>`}</div>`;
-}
-
-function summary({ run, limits, deadlineAt, traceUrl, now }: RunData): Html {
-  const { status, stopReason, agent, session, tenant, turns, usage, createdAt, updatedAt, endedAt, traceId, metadata } =
-    run;
-  const of = (limit: number | undefined, format: (value: number) => string): string =>
-    limit === undefined ? "" : ` of ${format(limit)}`;
-  const trace =
-    traceUrl === undefined
-      ? html`<code>${traceId.slice(0, 16)}…</code>`
-      : html`<a class="mono" href="${traceUrl.replaceAll("{traceId}", encodeURIComponent(traceId))}" rel="noreferrer">${traceId.slice(0, 16)}…</a>`;
-  const tags = Object.entries(metadata).map(
-    ([name, value]) =>
-      html`<span class="pair"><span>${name}</span>=${typeof value === "string" ? value.slice(0, 200) : (JSON.stringify(value) ?? "").slice(0, 200)}</span>`,
-  );
-  return html`<section class="panel" aria-label="Summary">${facts([
-    [
-      "Status",
-      html`${statusBadge(status)}${stopReason === undefined || stopReason === status ? "" : html` <span class="hint">${stopReason}</span>`}`,
-    ],
-    [
-      "Agent",
-      html`<a href="/${query({ agent })}">${agent}</a>${run.dryRun ? html` <span class="tag">dry run</span>` : ""}`,
-    ],
-    session !== undefined && ["Session", sessionLink(session)],
-    tenant !== undefined && ["Tenant", tenant],
-    ["Started", ago(createdAt, now)],
-    ["Took", took(createdAt, endedAt, now)],
-    endedAt === undefined && ["Last change", ago(updatedAt, now)],
-    endedAt === undefined && deadlineAt !== undefined && ["Deadline", due(deadlineAt, now)],
-    ["Turns", html`<span class="num">${turns}${of(limits.maxTurns, formatCount)}</span>`],
-    [
-      "Tokens",
-      html`<span class="num">${usage.estimated ? "≈" : ""}${formatCount(usage.inputTokens)} in, ${formatCount(usage.outputTokens)} out${of(limits.maxTokens, formatCount)}</span>${usage.cachedTokens > 0 ? html` <span class="hint num">${formatCount(usage.cachedTokens)} cached</span>` : ""}`,
-    ],
-    ["Cost", html`${cost(usage)}${of(limits.maxCostUsd, formatCost)}`],
-    ["Trace", trace],
-    tags.length > 0 && ["Metadata", html`<span class="pairs">${tags}</span>`],
-  ])}</section>`;
 }
 
 function turnPages({ run, turns: { turns, total }, pageSize }: RunData): Html {

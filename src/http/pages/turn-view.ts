@@ -92,7 +92,7 @@ function windowRow(row: WindowRow, href: string): Html {
       ? html`<span class="hint">not in the transcript</span>`
       : html`<span class="hint">#${row.index}</span>`;
   return html`<li class="row row-${kind}"><p class="by">${roleOf(message)} ${place}${kind === "same" ? "" : html` <span class="tag tag-${kind}">${marks[kind]}</span>`}${kind === "changed" ? html` <span class="hint">${change(message, row.was)}</span>` : ""}</p>
-${contentBlock(message.content, href)}${callsOf(message)}</li>`;
+${contentBlock(message.content, href, message.role === "tool" ? "code" : "prose")}${callsOf(message)}</li>`;
 }
 
 function roleOf(message: Message): Html {
