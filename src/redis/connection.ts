@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { DroverError } from "../core/errors.ts";
 import type { Logger } from "../ports.ts";
-import { redisErrorCode, toRedisError } from "./redis-error.ts";
+import { hopelessCodes, redisErrorCode, toRedisError } from "./redis-error.ts";
 import { addressOf, type ConnectionRole, makeClient, type RedisTarget } from "./redis-options.ts";
 
 export type { ConnectionRole, RedisTarget } from "./redis-options.ts";
@@ -127,9 +127,6 @@ export function createDampedWarning(logger: Logger | undefined): DampedWarning {
   };
 }
 
-/** Codes for which waiting longer is of no use. */
-const hopeless = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
-
 /** Undefined once the client is ready; else why it is not. */
 function untilReady({ waiters, lastError }: Watch, timeoutMs: number): Promise<unknown> {
   return new Promise((resolve) => {
@@ -141,7 +138,7 @@ function untilReady({ waiters, lastError }: Watch, timeoutMs: number): Promise<u
     const waiter = (notice: Notice): void => {
       if (notice.type === "ready") settle(undefined);
       if (notice.type === "end") settle(lastError() ?? new Error("Connection is closed."));
-      if (notice.type === "error" && hopeless.has(redisErrorCode(notice.error))) settle(notice.error);
+      if (notice.type === "error" && hopelessCodes.has(redisErrorCode(notice.error))) settle(notice.error);
     };
     const timer = setTimeout(() => settle(lastError() ?? timedOut()), timeoutMs);
     waiters.add(waiter);

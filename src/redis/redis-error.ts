@@ -1,7 +1,23 @@
 import { DroverError } from "../core/errors.ts";
 
-const certificate =
+const untrusted =
   "its certificate is signed by nobody known here; add ?ca=/path/ca.pem to the URL, with the certificate of who signed it";
+
+/** What is wrong between two that speak TLS. Trying again does not help. */
+const tlsAdvice: Record<string, string> = {
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    "its certificate is for another name; use that one in the URL, or add ?servername=NAME to it",
+  CERT_HAS_EXPIRED: "its certificate has expired; renew it",
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+    "it wants a certificate of the client; add ?cert=/path/client.pem&key=/path/client.key to the URL",
+};
+
+/** Codes for which waiting longer is of no use. */
+export const hopelessCodes: ReadonlySet<string> = new Set(["NOAUTH", "WRONGPASS", "NOPERM", ...Object.keys(tlsAdvice)]);
 
 /** What to do about each class of refusal or loss. Keys are reply codes of Redis and error codes of sockets. */
 const advice: Record<string, string> = {
@@ -22,19 +38,10 @@ const advice: Record<string, string> = {
   EAI_AGAIN: "the host name could not be looked up; check DNS or correct the URL",
   ENOENT: "the socket file is not there; start Redis or correct the path",
   EACCES: "the socket file may not be opened; correct its permissions",
-  ETIMEDOUT: "it does not answer; check the network, or correct the URL",
+  ETIMEDOUT: "it does not answer; check the network, or correct the URL (rediss:// only for a port that speaks TLS)",
   CLOSED: "the connection to it was lost; check that it is up",
-  SELF_SIGNED_CERT_IN_CHAIN: certificate,
-  DEPTH_ZERO_SELF_SIGNED_CERT: certificate,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: certificate,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: certificate,
-  ERR_TLS_CERT_ALTNAME_INVALID:
-    "its certificate is for another name; use that one in the URL, or add ?servername=NAME to it",
-  CERT_HAS_EXPIRED: "its certificate has expired; renew it",
-  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-    "it wants a certificate of the client; add ?cert=/path/client.pem&key=/path/client.key to the URL",
-  ERR_SSL_WRONG_VERSION_NUMBER: "it does not speak TLS on that port; use redis://, or its port for TLS",
   ECONNRESET: "the connection was cut; check that Redis is up, and whether it wants TLS (rediss://)",
+  ...tlsAdvice,
 };
 
 const refusal = /^([A-Z]{2,}) /;
