@@ -1,0 +1,143 @@
+import { canonical } from "../../core/canonical.ts";
+import { DroverError } from "../../core/errors.ts";
+import type { InputMessage } from "../../core/message.ts";
+import type { ResponseRecord } from "../../ports.ts";
+import { readHistory } from "./branch.ts";
+import { badField, V1Error } from "./errors.ts";
+import { toInput } from "./history.ts";
+import { hashOf, newTail } from "./ids.ts";
+import type { InputEntry } from "./input.ts";
+import { type Asking, lastResults, type Planned, planChat, planResponse } from "./plan.ts";
+import { type Kept, type KeptRequest, readKept } from "./record.ts";
+import type { CallerTool } from "./request.ts";
+import { isOutage } from "./responses-log.ts";
+
+/** A request to begin or go on with a run, read and checked. */
+export type Creation = Pick<KeptRequest, "kind" | "echo" | "items" | "wantsJson" | "includeUsage"> & {
+  body: Record<string, unknown>;
+  entries: InputEntry[];
+  instructions?: string | undefined;
+  previous?: string | undefined;
+  conversation?: string | undefined;
+  tools: CallerTool[];
+  /** Kept with the run, to be searched by. */
+  metadata: Record<string, string>;
+};
+
+const prefixes = { response: "resp_", chat: "chatcmpl-" } as const;
+
+/**
+ * Begins what a request asks for, once: the same request with the same idempotency key gives the same response, however
+ * often and wherever it is sent. Nothing waits for a model here.
+ *
+ * @throws V1Error "idempotency_error" if the key was used for another request.
+ */
+export async function create(asking: Asking, creation: Creation): Promise<Kept> {
+  const { deps, context } = asking;
+  const { tenant } = context.var.caller;
+  const key = readKey(asking, creation);
+  const id =
+    prefixes[creation.kind] + newTail(key === undefined ? undefined : { endpoint: creation.kind, tenant, key });
+  const hash = hashRequest(creation.body);
+  const known = key === undefined ? undefined : await deps.responses.get(id);
+  const record = known ?? (await deps.responses.create(await makeRecord(asking, creation, { id, hash })));
+  const kept = readKept(record);
+  if (kept.request.hash !== hash) {
+    const message = "This idempotency key was used for another request. Use a new one, or send the same request.";
+    throw new V1Error(400, message, { code: "idempotency_error" });
+  }
+  try {
+    await begin(asking, creation, kept);
+  } catch (error) {
+    // What never began is not kept, unless somebody may come back for it.
+    if (!known && (key === undefined || !isOutage(error))) await deps.responses.remove(id).catch(() => false);
+    throw error;
+  }
+  return kept;
+}
+
+const longestKey = 255;
+
+function readKey({ context }: Asking, { metadata }: Creation): string | undefined {
+  const header = context.req.header("idempotency-key");
+  const key = header ?? metadata.idempotency_key;
+  if (key === undefined) return undefined;
+  const param = header === undefined ? "metadata.idempotency_key" : "Idempotency-Key";
+  if (key === "" || key.length > longestKey) throw badField(param, `${param} must have 1 to ${longestKey} characters.`);
+  return key;
+}
+
+/** Whether it is streamed is no part of what is asked for. */
+function hashRequest({ stream: _stream, stream_options: _options, ...body }: Record<string, unknown>): string {
+  return hashOf(canonical(body));
+}
+
+async function makeRecord(
+  asking: Asking,
+  creation: Creation,
+  { id, hash }: { id: string; hash: string },
+): Promise<ResponseRecord> {
+  const { deps, context } = asking;
+  const { kind, echo, items, wantsJson, includeUsage, entries, instructions, previous, conversation } = creation;
+  const instructionsHash = instructions === undefined ? null : hashOf(instructions);
+  const wanted = { id, model: echo.model, entries, instructionsHash, previous, conversation };
+  const planned = await (kind === "chat" ? planChat : planResponse)(asking, wanted);
+  const request: KeptRequest = {
+    kind,
+    hash,
+    echo: deps.redactor.value(echo),
+    items: deps.redactor.value(items),
+    callerTools: planned.runTools ?? creation.tools.map(({ name }) => name),
+    wantsJson,
+    instructionsHash: planned.instructionsHash,
+    plan: planned.plan,
+    session: planned.session,
+    ...(includeUsage ? { includeUsage } : {}),
+  };
+  await leave(asking, planned, id);
+  const { tenant } = context.var.caller;
+  return { id, runId: planned.runId, tenant, createdAt: deps.now(), afterSeq: planned.afterSeq, request };
+}
+
+async function leave({ context }: Asking, { left }: Planned, id: string): Promise<void> {
+  if (left === undefined) return;
+  await context.var.runs.get(left).cancel({ reason: `what it was about goes on in ${id}` });
+}
+
+async function begin(asking: Asking, creation: Creation, { record, request }: Kept): Promise<void> {
+  const { plan } = request;
+  if (plan.type === "answer") return giveAnswers(asking, creation, record);
+  const { context } = asking;
+  const { instructions, metadata, tools } = creation;
+  const before = plan.type === "branch" ? await readHistory(asking, plan.from) : [];
+  const input: InputMessage[] = [
+    ...(instructions === undefined ? [] : [{ role: "developer" as const, content: instructions }]),
+    ...toInput([...before, ...creation.entries]),
+  ];
+  await context.var.runs.start(request.echo.model, input, {
+    runId: record.runId,
+    ...(plan.session === undefined ? {} : { session: plan.session }),
+    metadata,
+    ...(tools.length > 0 ? { tools } : {}),
+    ...traceOf(context.req.header("traceparent")),
+  });
+}
+
+function traceOf(traceparent: string | undefined): { traceparent?: string } {
+  const isOne = traceparent !== undefined && /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(traceparent);
+  return isOne ? { traceparent } : {};
+}
+
+/** What is said beside the answers comes first: it enters the transcript after them, when the last one is there. */
+async function giveAnswers({ context }: Asking, creation: Creation, { id, runId }: ResponseRecord): Promise<void> {
+  const { entries, previous } = creation;
+  const run = context.var.runs.get(runId);
+  const results = lastResults(entries);
+  // Without a previous response all before the results is what the run knows already.
+  const from = previous === undefined ? entries.findIndex((entry) => "id" in entry && entry.id === results[0]?.id) : 0;
+  const said = entries.slice(from).filter((entry) => entry.type === "message");
+  for (const [index, { role, content }] of said.entries()) {
+    await run.send({ role, content } as InputMessage, { inputId: `${id}-${index}` });
+  }
+  for (const { callId, value } of results) await run.answer(callId, value, { decisionId: id });
+}

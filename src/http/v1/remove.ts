@@ -1,0 +1,29 @@
+import { DroverError } from "../../core/errors.ts";
+import type { Asking } from "./plan.ts";
+import { readProgress } from "./progress.ts";
+import type { Kept } from "./record.ts";
+
+/**
+ * Removes a response and its events; what goes on for it is cancelled first. Its run is removed with it, unless a part of
+ * it belongs to another response. What was said stays in its session, for the responses that go on from there.
+ */
+export async function removeResponse({ deps, context }: Asking, kept: Kept): Promise<void> {
+  const { record, request } = kept;
+  const run = context.var.runs.get(record.runId);
+  const progress = await readProgress(deps, kept).catch(() => undefined);
+  const waits = progress?.run.calls.some((call) => call.state === "answer" && call.from === "caller") ?? false;
+  if (progress && (progress.state.phase !== "ended" || waits)) {
+    await ignoreGone(run.cancel({ reason: "its response was deleted" }));
+  }
+  await deps.responses.remove(record.id);
+  await deps.responses.remove(`next_${record.id}`);
+  const isShared = request.plan.type === "answer" || (progress?.state.asked.length ?? 0) > 0;
+  if (progress && !isShared) await ignoreGone(context.var.runs.delete(record.runId));
+}
+
+/** The run may be gone, or still have others to tell; it is then left to whoever keeps runs. */
+async function ignoreGone(done: Promise<unknown>): Promise<void> {
+  await done.catch((error: unknown) => {
+    if (!(error instanceof DroverError) || (error.code !== "not_found" && error.code !== "not_allowed")) throw error;
+  });
+}

@@ -1,0 +1,94 @@
+import type { HttpDeps } from "../types.ts";
+import type { Creation } from "./create.ts";
+import { badField } from "./errors.ts";
+import { tailOfItem } from "./ids.ts";
+import { type Called, type InputEntry, type Reference, readInput, type Said } from "./input.ts";
+import { type Format, findAgent, wantsJson } from "./models.ts";
+import { type Asking, readVisible } from "./plan.ts";
+import { readProgress, unknownResponse } from "./progress.ts";
+import { responsePrefix } from "./record.ts";
+import { callerToolsOf, type ResponseBody } from "./request.ts";
+import type { OutputItem } from "./wire.ts";
+
+/** What the body of `POST /v1/responses` asks for. @throws V1Error naming the field that cannot be honoured */
+export async function toCreation(asking: Asking, body: ResponseBody): Promise<Creation> {
+  const agent = await findAgent(asking.deps, body.model);
+  const format = (body.text?.format ?? undefined) as Format | undefined;
+  const tools = callerToolsOf(body);
+  const conversation = typeof body.conversation === "string" ? body.conversation : body.conversation?.id;
+  const metadata = body.metadata ?? {};
+  const read = readInput(body.input);
+  return {
+    kind: "response",
+    body,
+    entries: await resolve(asking, read, body.previous_response_id != null),
+    items: toItems(body.input),
+    wantsJson: wantsJson(agent, format, "text.format"),
+    instructions: body.instructions || undefined,
+    previous: body.previous_response_id ?? undefined,
+    conversation,
+    tools,
+    metadata,
+    echo: {
+      background: body.background ?? false,
+      instructions: body.instructions ?? null,
+      metadata,
+      model: body.model,
+      previous_response_id: body.previous_response_id ?? null,
+      conversation: conversation === undefined ? null : { id: conversation },
+      text: { format: format ?? { type: "text" } },
+      tools: tools.map(({ name, description, parameters }) => ({
+        type: "function",
+        name,
+        description,
+        parameters,
+        strict: false,
+      })),
+      tool_choice: body.tool_choice ?? "auto",
+    },
+  };
+}
+
+/** Input items as they are listed: each with an id, text as a user's message. */
+function toItems(input: ResponseBody["input"]): Record<string, unknown>[] {
+  if (typeof input !== "string") return input.map((item) => ({ type: "message", ...item }));
+  return [{ type: "message", role: "user", status: "completed", content: [{ type: "input_text", text: input }] }];
+}
+
+/** References to items of earlier responses are replaced by these. After a previous response they are known already. */
+async function resolve(asking: Asking, entries: InputEntry[], isKnown: boolean): Promise<InputEntry[]> {
+  const found = new Map<string, OutputItem[]>();
+  const resolved: InputEntry[] = [];
+  for (const entry of entries) {
+    if (entry.type !== "reference") resolved.push(entry);
+    else if (!isKnown) resolved.push(await findItem(asking, entry, found));
+  }
+  return resolved;
+}
+
+async function findItem(
+  asking: Asking,
+  { id, param }: Reference,
+  found: Map<string, OutputItem[]>,
+): Promise<Said | Called> {
+  const notFound = badField(param, `Item with id '${id}' not found.`);
+  const responseId = responsePrefix + (tailOfItem(id) ?? "");
+  const output = found.get(responseId) ?? (await readOutput(asking.deps, asking, responseId, () => notFound));
+  found.set(responseId, output);
+  const item = output.find((other) => other.id === id);
+  if (!item) throw notFound;
+  if (item.type === "function_call")
+    return { type: "call", id: item.call_id, name: item.name, arguments: item.arguments };
+  const content = item.content.map((part) => (part.type === "refusal" ? part.refusal : part.text)).join("");
+  return { type: "message", role: "assistant", content };
+}
+
+async function readOutput(
+  deps: HttpDeps,
+  asking: Asking,
+  id: string,
+  notFound: () => ReturnType<typeof unknownResponse>,
+): Promise<OutputItem[]> {
+  const { response } = await readProgress(deps, await readVisible(asking, id, notFound));
+  return response.output;
+}

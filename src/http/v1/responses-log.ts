@@ -1,0 +1,206 @@
+import { DroverError } from "../../core/errors.ts";
+import { redactedFeed } from "../redacted-feed.ts";
+import type { HttpDeps } from "../types.ts";
+import { anchorOf, endsWith, eventOf, pageSize, readLog, toStored } from "./event-log.ts";
+import { abandon, begin, type Projected, project } from "./project.ts";
+import { type Projection, type Subject, startProjection } from "./projection.ts";
+import { createThoughtFilter } from "./thoughts.ts";
+
+/** Numbered events of Responses, made by whoever watches them first and kept for the others, on any server. */
+export type ResponsesLog = {
+  /**
+   * A Response's events from a number on, as JSON texts, up to the one that ends it. Once they have expired they are made
+   * anew, from the first.
+   *
+   * @throws DroverError "queue_unavailable" before the first event; later outages are waited out.
+   */
+  events(of: Subject, from: number, signal: AbortSignal): AsyncGenerator<string>;
+  /** How many events there are by now; "expired" if there were some. */
+  length(of: Subject): Promise<{ next: number; ended: boolean } | "expired">;
+};
+
+/** Events are kept for so long after the end. */
+const keptMs = 10 * 60_000;
+const lookAgainMs = 500;
+
+/** What one process knows of a log that somebody in it watches. */
+type Hub = {
+  watchers: number;
+  /** How many events there are, as far as is known here; -1 while it isn't. */
+  length: number;
+  state: "open" | "ended" | "expired";
+  error: unknown;
+  changed: PromiseWithResolvers<void>;
+  stop: AbortController;
+};
+
+export function createResponsesLog(deps: HttpDeps): ResponsesLog {
+  const hubs = new Map<string, Hub>();
+
+  function join(of: Subject): Hub {
+    const known = hubs.get(of.id);
+    if (known) {
+      known.watchers += 1;
+      return known;
+    }
+    const changed = Promise.withResolvers<void>();
+    const hub: Hub = { watchers: 1, length: -1, state: "open", error: undefined, changed, stop: new AbortController() };
+    hubs.set(of.id, hub);
+    void write(deps, of, hub).catch((error: unknown) => {
+      hub.error = error;
+      if (hubs.get(of.id) === hub) hubs.delete(of.id);
+      ring(hub);
+    });
+    return hub;
+  }
+
+  function leave(of: Subject, hub: Hub): void {
+    hub.watchers -= 1;
+    if (hub.watchers > 0) return;
+    hub.stop.abort();
+    if (hubs.get(of.id) === hub) hubs.delete(of.id);
+  }
+
+  return {
+    async *events(of, from, signal) {
+      const hub = join(of);
+      const gone = Promise.withResolvers<void>();
+      const onAbort = (): void => gone.resolve();
+      signal.addEventListener("abort", onAbort);
+      let at = from;
+      try {
+        while (!signal.aborted) {
+          const { changed, state, error } = hub;
+          if (error !== undefined) throw error;
+          if (state === "expired" && at === from) return yield* replay(deps, of, signal);
+          const page = hub.length > at ? await readPage(deps, of.id, { from: at, signal }) : [];
+          for (const stored of page) yield eventOf(stored);
+          at += page.length;
+          if (endsWith(page) || (page.length === 0 && state !== "open")) return;
+          if (page.length === 0) await Promise.race([changed.promise, gone.promise]);
+        }
+      } finally {
+        signal.removeEventListener("abort", onAbort);
+        leave(of, hub);
+      }
+    },
+    async length(of) {
+      const log = await readBegun(deps, of);
+      return log === "expired" ? log : { next: log.next, ended: log.phase === "ended" };
+    },
+  };
+}
+
+function ring(hub: Hub): void {
+  hub.changed.resolve();
+  hub.changed = Promise.withResolvers();
+}
+
+type Place = { from: number; signal: AbortSignal };
+
+async function readPage({ responses, logger }: HttpDeps, id: string, { from, signal }: Place): Promise<string[]> {
+  for (;;) {
+    try {
+      return await responses.read(id, from, pageSize);
+    } catch (error) {
+      if (!isOutage(error) || signal.aborted) throw error;
+      logger.debug({ responseId: id }, "events of a response could not be read yet");
+      await pause(lookAgainMs, signal);
+    }
+  }
+}
+
+/** Brings the log to its end, going on from whatever others have made of it. */
+async function write(deps: HttpDeps, of: Subject, hub: Hub): Promise<void> {
+  const { signal } = hub.stop;
+  while (!signal.aborted && hub.state === "open") {
+    try {
+      const log = await readBegun(deps, of);
+      if (log === "expired") hub.state = log;
+      else {
+        hub.length = log.next;
+        ring(hub);
+        if (log.phase === "ended" || (await goOn(deps, of, { from: log, hub }))) hub.state = "ended";
+      }
+      ring(hub);
+    } catch (error) {
+      // Before anything is known of it, whoever asks is told; after that it is waited out.
+      if (!isOutage(error) || hub.length === -1) throw error;
+      await pause(lookAgainMs, signal);
+    }
+  }
+}
+
+/** The log with its first events, which are made if nobody has; "expired" if somebody has and they are gone. */
+async function readBegun(deps: HttpDeps, of: Subject): Promise<Projection | "expired"> {
+  const log = await readLog(deps.responses, of);
+  if (log.phase !== "new") return log;
+  const { state, events } = begin(log, of);
+  if (await deps.responses.append(of.id, 0, toStored(events, state))) return state;
+  const again = await readLog(deps.responses, of);
+  return again.phase === "new" ? "expired" : again;
+}
+
+/** @returns whether the Response has ended; false if somebody else has appended, and the log must be read again. */
+async function goOn(deps: HttpDeps, of: Subject, { from, hub }: { from: Projection; hub: Hub }): Promise<boolean> {
+  const { responses } = deps;
+  const { signal } = hub.stop;
+  let state = from;
+
+  async function keep(made: Projected): Promise<boolean> {
+    const { next } = state;
+    state = made.state;
+    if (made.events.length === 0) return true;
+    if (!(await responses.append(of.id, next, toStored(made.events, state)))) return false;
+    hub.length = state.next;
+    if (state.phase === "ended") await responses.expireEvents(of.id, keptMs);
+    ring(hub);
+    return true;
+  }
+
+  for await (const event of feedOf(deps, of, { from: anchorOf(state), signal })) {
+    if (!(await keep(project(state, of, event)))) return false;
+    if (state.phase === "ended") return true;
+  }
+  return signal.aborted ? false : keep(abandon(state, of, deps.now()));
+}
+
+type FeedPlace = { from: string; signal: AbortSignal };
+
+/** What a run's feed tells from a place on, as it may be shown. */
+async function* feedOf({ watch, redactor }: HttpDeps, { runId }: Subject, { from, signal }: FeedPlace) {
+  const filter = createThoughtFilter();
+  const feed = redactedFeed((options) => watch.events(runId, options), redactor, { after: from, signal });
+  for await (const event of feed) yield* filter(event);
+}
+
+/** The events made of the feed without being kept. */
+async function* replay(deps: HttpDeps, of: Subject, signal: AbortSignal): AsyncGenerator<string> {
+  for await (const { events } of projections(deps, of, signal)) yield* events.map((event) => JSON.stringify(event));
+}
+
+/** All that becomes of a Response from its beginning to its end, in memory. */
+export async function* projections(deps: HttpDeps, of: Subject, signal: AbortSignal): AsyncGenerator<Projected> {
+  let made = begin(startProjection(of), of);
+  yield made;
+  for await (const event of feedOf(deps, of, { from: anchorOf(made.state), signal })) {
+    made = project(made.state, of, event);
+    yield made;
+    if (made.state.phase === "ended") return;
+  }
+  if (!signal.aborted) yield abandon(made.state, of, deps.now());
+}
+
+export function isOutage(error: unknown): boolean {
+  return error instanceof DroverError && error.code === "queue_unavailable";
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const stop = (): void => resolve();
+  const timer = setTimeout(stop, ms);
+  signal.addEventListener("abort", stop);
+  await promise;
+  clearTimeout(timer);
+  signal.removeEventListener("abort", stop);
+}
