@@ -81,7 +81,7 @@ function toSentences(issue: z.core.$ZodIssue, data: unknown): string[] {
       return deepest.flatMap((inner) => toSentences({ ...inner, path: [...issue.path, ...inner.path] }, data));
     }
     const expected = issue.errors.flatMap((errors) => errors.slice(0, 1).map(expectedOf));
-    return [sentence(field, [...new Set(expected)].join(" or ") || issue.message, received)];
+    return [sentence(field, [...new Set(expected)].join(" or ") || withoutMust(issue), received)];
   }
   if (issue.code === "unrecognized_keys") {
     const keys = issue.keys.slice(0, 5).map((key) => show(key));
@@ -95,7 +95,11 @@ function expectedOf(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_value") return issue.values.map((value) => show(value)).join(" or ");
   if (issue.code === "too_small") return `at least ${issue.minimum}${unitOf(issue.origin)}`;
   if (issue.code === "too_big") return `at most ${issue.maximum}${unitOf(issue.origin)}`;
-  return issue.message.replace(/^must be /, "");
+  return withoutMust(issue);
+}
+
+function withoutMust({ message }: z.core.$ZodIssue): string {
+  return message.replace(/^must be /, "");
 }
 
 function unitOf(origin: string): string {

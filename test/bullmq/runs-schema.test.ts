@@ -28,6 +28,8 @@ const good: [string, unknown][] = [
       agent: "assistant",
       input: [
         { role: "system", content: "Be brief." },
+        { role: "assistant", content: "", toolCalls: [{ id: "a", name: "look", arguments: "{}" }] },
+        { role: "tool", toolCallId: "a", content: "sunny" },
         { role: "user", content: "hello" },
       ],
       session: "chat-7",
@@ -51,7 +53,7 @@ const bad: [string, unknown][] = [
   ["no input", { agent: "a" }],
   ["an empty input", { agent: "a", input: "" }],
   ["no messages", { agent: "a", input: [] }],
-  ["a tool's message", { agent: "a", input: [{ role: "tool", content: "x" }] }],
+  ["a tool's message that names no call", { agent: "a", input: [{ role: "tool", content: "x" }] }],
   ["a message without content", { agent: "a", input: [{ role: "user" }] }],
   ["a message with a field too many", { agent: "a", input: [{ role: "user", content: "x", tool_calls: [] }] }],
   ["a part without type", { agent: "a", input: [{ role: "user", content: [{ text: "x" }] }] }],

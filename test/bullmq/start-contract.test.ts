@@ -26,8 +26,13 @@ describe("start jobs", () => {
     ["an input of no known form", { agent: "a", input: 5 }, "input: expected string or array, received 5."],
     [
       "a message of a role that may not come in",
-      { agent: "a", input: [{ role: "tool", content: "x" }] },
-      'input.0.role: expected "system" or "developer" or "user" or "assistant", received "tool".',
+      { agent: "a", input: [{ role: "robot", content: "x" }] },
+      'input.0.role: expected "system" or "developer" or "user" or "assistant" or "tool", received "robot".',
+    ],
+    [
+      "a result of no call",
+      { agent: "a", input: [{ role: "tool", toolCallId: "a", content: "x" }] },
+      'input.0: expected the result of the call before it, received an object.',
     ],
     [
       "a limit out of bounds",
