@@ -4,7 +4,9 @@ import { startPayloadSchema } from "../core/new-run.ts";
 
 const fields: Record<string, string> = {
   agent: "Name of the agent to run, as its workers know it.",
-  input: "What the run is about: text, or messages that end with what is asked.",
+  input:
+    "What the run is about: text, or messages that end with what is asked. Calls of earlier turns stand in the " +
+    "assistant's messages, each answered by a tool message right after, in call order.",
   session: "Id of a session: its runs share a transcript and take turns, in order of start. Formed like a run id.",
   whenBusy:
     "While a run of the session is active: wait for its end (`queue`, the default), or enter it between its turns, if it " +
@@ -12,6 +14,10 @@ const fields: Record<string, string> = {
   metadata: "Values of your own, kept with the run and shown to its tools; the model does not see them.",
   limits: "Bounds of this run. They tighten those of the agent, never widen them.",
   dryRun: "True: tools that only read are executed, what all others would do is described to the model instead.",
+  tenant: "Whose run it is: keys of a tenant see its own runs only.",
+  tools:
+    "Tools of the caller, offered to the model after the agent's own. A call of one waits until its result is given from " +
+    "outside; no worker executes it.",
   by: "Who starts it, for the run's audit trail. Default: unknown.",
   traceparent: "W3C trace context of the request that caused the run; the run's trace hangs under it.",
 };

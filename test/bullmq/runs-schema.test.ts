@@ -88,7 +88,7 @@ describe("the published schema of the runs queue", () => {
       required: ["agent", "input"],
     });
     const properties = Object.values(schema.properties as Record<string, { description?: string }>);
-    expect(properties).toHaveLength(9);
+    expect(properties).toHaveLength(11);
     expect(properties.every(({ description }) => typeof description === "string")).toBe(true);
   });
 
