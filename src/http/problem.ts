@@ -8,8 +8,8 @@ import { toOpenAIError } from "./v1/errors.ts";
 /** A field of a request that does not fit; `field`: its path, such as `body.limits.maxTurns`. */
 export type FieldError = { field: string; message: string };
 
-/** `unauthorized`, `forbidden`: who asks; `internal`: a bug of ours, told in the log under the request's id. */
-export type ProblemCode = ErrorCode | "unauthorized" | "forbidden" | "internal";
+/** `unauthorized`, `forbidden`, `rate_limited`: who asks; `internal`: a bug of ours, told in the log under the request's id. */
+export type ProblemCode = ErrorCode | "unauthorized" | "forbidden" | "rate_limited" | "internal";
 
 /** What went wrong with a request (RFC 9457). `detail`: what happened and what to do next. */
 export type Problem = {
@@ -25,12 +25,13 @@ export type ProblemStatus = keyof typeof titles;
 const titles = {
   400: "The request does not fit",
   401: "Who asks is not known",
-  403: "This key may not do that",
+  403: "That is not allowed",
   404: "There is no such thing",
   405: "This address does not take that method",
   409: "It does not fit what there is",
   413: "The request is too large",
   415: "The body is of another type",
+  429: "Too many wrong keys",
   422: "The idempotency key was used for another request",
   500: "Something is wrong with the server",
   501: "The server's Redis cannot do that",

@@ -3,13 +3,13 @@ import type { MiddlewareHandler } from "hono";
 import { every } from "hono/combine";
 import { requestId } from "hono/request-id";
 import type { Scope } from "../../ports-operators.ts";
+import { answerProblem } from "../problem.ts";
 import type { HttpApp, HttpDeps, HttpEnv } from "../types.ts";
 import { createFailures } from "./failures.ts";
 import { type AccessParts, createGuard } from "./guard.ts";
 import { answerHeaders } from "./headers.ts";
 import { createKeyring } from "./keyring.ts";
 import { createLogin } from "./login.ts";
-import { refuse } from "./refuse.ts";
 import { requestLog } from "./request-log.ts";
 import { createWebSessions } from "./sessions.ts";
 
@@ -52,6 +52,6 @@ export function requireScope(scope: Scope): MiddlewareHandler<HttpEnv> {
     const { caller } = context.var;
     if (caller.scopes.has(scope) || caller.scopes.has("admin")) return next();
     const detail = `The key "${caller.name}" lacks the scope ${scope}. Use one that has it.`;
-    return refuse(context, { status: 403, title: "Not allowed", detail });
+    return answerProblem(context, { status: 403, code: "forbidden", detail });
   };
 }

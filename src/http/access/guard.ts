@@ -4,11 +4,11 @@ import { isSameSecret } from "../../api-keys.ts";
 import { DroverError, toError } from "../../core/errors.ts";
 import { type StoredKey, scopes } from "../../ports-operators.ts";
 import { wantsPage } from "../pages/layout.ts";
+import { answerProblem, isOpenAiPath, type Problem } from "../problem.ts";
 import type { Caller, HttpContext, HttpDeps, HttpEnv } from "../types.ts";
 import type { Failures } from "./failures.ts";
 import type { Keyring } from "./keyring.ts";
 import { isLocalRequest, isOwnOrigin, isSafe } from "./origin.ts";
-import { isBelowV1, type Refusal, refuse } from "./refuse.ts";
 import type { WebSessions } from "./sessions.ts";
 
 /** What sign-in and guard share. */
@@ -28,7 +28,7 @@ function isOpen(path: string): boolean {
 export function createGuard(parts: AccessParts): MiddlewareHandler<HttpEnv> {
   const readForm = bodyLimit({
     maxSize: parts.deps.settings.bodyLimitBytes,
-    onError: (context) => Promise.resolve(refuse(context as HttpContext, tooLarge)),
+    onError: (context) => Promise.resolve(answerProblem(context as HttpContext, tooLarge)),
   });
   return async (context, next) => {
     if (isOpen(context.req.path)) return next();
@@ -36,25 +36,25 @@ export function createGuard(parts: AccessParts): MiddlewareHandler<HttpEnv> {
     try {
       found = await findCaller(parts, context);
     } catch (error) {
-      return refuse(context, toTrouble(error, parts.deps, context));
+      return answerProblem(context, toTrouble(error, parts.deps, context));
     }
     if ("response" in found) return found.response;
-    if ("refusal" in found) return refuse(context, found.refusal);
+    if ("refusal" in found) return answerProblem(context, found.refusal);
     const { caller } = found;
     context.set("caller", caller);
     if (caller.csrf === undefined || isSafe(context)) return next();
     const { csrf } = caller;
-    if (!isOwnOrigin(context)) return refuse(context, foreign);
+    if (!isOwnOrigin(context)) return answerProblem(context, foreign);
     // The whole form is read for its token, up to the limit of bodies.
     return readForm(context, async () => {
       if (await hasToken(context, csrf)) return next();
-      context.res = await refuse(context, badToken);
+      context.res = await answerProblem(context, badToken);
       return undefined;
     });
   };
 }
 
-type Found = { caller: Caller } | { refusal: Refusal } | { response: Response };
+type Found = { caller: Caller } | { refusal: Problem } | { response: Response };
 
 async function findCaller(parts: AccessParts, context: HttpContext): Promise<Found> {
   const { keyring, sessions, deps } = parts;
@@ -63,7 +63,7 @@ async function findCaller(parts: AccessParts, context: HttpContext): Promise<Fou
   if (authorization !== undefined) return findBearer(parts, context, authorization);
   const session = await sessions.read(context);
   if (session) return { caller: { ...toCaller(session.key), csrf: session.csrf } };
-  if (wantsPage(context) && !isBelowV1(context)) return { response: toLogin(context) };
+  if (wantsPage(context) && !isOpenAiPath(context.req.path)) return { response: toLogin(context) };
   return { refusal: noKey };
 }
 
@@ -108,14 +108,14 @@ async function hasToken(context: HttpContext, csrf: string): Promise<boolean> {
   return typeof field === "string" && isSameSecret(field, csrf);
 }
 
-export function toTrouble(error: unknown, { logger }: HttpDeps, context: HttpContext): Refusal {
+export function toTrouble(error: unknown, { logger }: HttpDeps, context: HttpContext): Problem {
   const fields = { error: toError(error), requestId: context.var.requestId };
   logger.warn(fields, "a caller could not be found out");
   const away = error instanceof DroverError && error.code === "queue_unavailable";
   const detail = away ? "Redis, where keys are kept, does not answer." : "Something unexpected failed.";
   return {
     status: 503,
-    title: "Not available",
+    code: "queue_unavailable",
     detail: `${detail} Try again; the server's log says more.`,
     headers: { "retry-after": "2" },
   };
@@ -123,51 +123,51 @@ export function toTrouble(error: unknown, { logger }: HttpDeps, context: HttpCon
 
 const challenge = (error: string): Record<string, string> => ({ "www-authenticate": `Bearer realm="drover"${error}` });
 
-const noKey: Refusal = {
+const noKey: Problem = {
   status: 401,
-  title: "No key",
+  code: "unauthorized",
   detail: "This needs an API key. Send it as Authorization: Bearer drv_...",
   headers: challenge(""),
 };
-export const badKey: Refusal = {
+export const badKey: Problem = {
   status: 401,
-  title: "Wrong key",
+  code: "unauthorized",
   detail: "This is no key that is good here: it is unknown, was removed, or has expired.",
   headers: challenge(', error="invalid_token"'),
 };
-const noKeysYet: Refusal = {
+const noKeysYet: Problem = {
   status: 401,
-  title: "No key",
+  code: "unauthorized",
   detail:
     "This server serves nobody before there is a key. Make one where it runs: drover keys create NAME --scope admin.",
   headers: challenge(""),
 };
-const notLocal: Refusal = {
+const notLocal: Problem = {
   status: 403,
-  title: "Not from here",
+  code: "forbidden",
   detail:
     "Without keys, this server is for programs and pages of this machine, by the name localhost. Make a key to allow more: drover keys create NAME --scope admin.",
 };
-export const foreign: Refusal = {
+export const foreign: Problem = {
   status: 403,
-  title: "Sent from elsewhere",
+  code: "forbidden",
   detail: "This was sent by a page of another site. Open the page here and do it again.",
 };
-const badToken: Refusal = {
+const badToken: Problem = {
   status: 403,
-  title: "Not from this page",
+  code: "forbidden",
   detail: "The form's token is missing or of another sign-in. Load the page again and repeat what you did.",
 };
-export const tooLarge: Refusal = {
+export const tooLarge: Problem = {
   status: 413,
-  title: "Too large",
+  code: "too_large",
   detail: "The form is larger than this server reads. Shorten it.",
 };
 
-export function tooMany(seconds: number): Refusal {
+export function tooMany(seconds: number): Problem {
   return {
     status: 429,
-    title: "Too many wrong keys",
+    code: "rate_limited",
     detail: `Too many wrong keys came from this address. Try again in ${seconds} s.`,
     headers: { "retry-after": String(seconds) },
   };

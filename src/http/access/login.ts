@@ -2,14 +2,14 @@ import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { type Html, html } from "../pages/html.ts";
 import { layout } from "../pages/layout.ts";
+import { answerProblem } from "../problem.ts";
 import type { HttpApp, HttpContext, HttpEnv } from "../types.ts";
 import { type AccessParts, foreign, tooLarge, tooMany, toTrouble } from "./guard.ts";
 import { isOwnOrigin, toLocalPath } from "./origin.ts";
-import { refuse } from "./refuse.ts";
 
 const limitForm = bodyLimit({
   maxSize: 8_192,
-  onError: (context) => Promise.resolve(refuse(context as HttpContext, tooLarge)),
+  onError: (context) => Promise.resolve(answerProblem(context as HttpContext, tooLarge)),
 });
 
 /** Signing in to the pages with a key, and out. */
@@ -21,7 +21,7 @@ export function createLogin(parts: AccessParts): HttpApp {
     try {
       if (await sessions.read(context)) return context.redirect(next, 303);
     } catch (error) {
-      return refuse(context, toTrouble(error, deps, context));
+      return answerProblem(context, toTrouble(error, deps, context));
     }
     return context.html(loginPage(next));
   });
@@ -36,7 +36,7 @@ export function createLogin(parts: AccessParts): HttpApp {
 
 async function signIn({ keyring, sessions, failures, deps }: AccessParts, context: HttpContext): Promise<Response> {
   // Else a stranger's page could sign somebody in with the stranger's key.
-  if (!isOwnOrigin(context)) return refuse(context, foreign);
+  if (!isOwnOrigin(context)) return answerProblem(context, foreign);
   const { address } = context.env;
   const form = await context.req.parseBody();
   const key = typeof form.key === "string" ? form.key.trim() : "";
@@ -54,7 +54,7 @@ async function signIn({ keyring, sessions, failures, deps }: AccessParts, contex
       return context.redirect(next, 303);
     }
   } catch (error) {
-    return refuse(context, toTrouble(error, deps, context));
+    return answerProblem(context, toTrouble(error, deps, context));
   }
   failures.add(address);
   return context.html(

@@ -124,7 +124,7 @@ describe("scopes", () => {
     await site.table.put(key);
     const missing = await site.ask("/v1/decide");
     expect(missing.status).toBe(401);
-    expect(await missing.json()).toMatchObject({ error: { code: "invalid_api_key", type: "invalid_request_error" } });
+    expect(await missing.json()).toMatchObject({ error: { code: "invalid_api_key", type: "authentication_error" } });
     const lacking = await site.ask("/v1/decide", { headers: bearer(token) });
     expect(await lacking.json()).toMatchObject({ error: { message: expect.stringMatching(/lacks the scope/) } });
   });
