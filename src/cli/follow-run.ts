@@ -6,33 +6,40 @@ import type { Context } from "./context.ts";
 import { toCode } from "./errors.ts";
 import { printDescribed } from "./format/dry-run.ts";
 import { toEventLine } from "./format/event.ts";
-import { toDecisions } from "./format/run.ts";
+import { createLiveView, toVoidLine } from "./format/live.ts";
+import { toAnswers, toDecisions } from "./format/run.ts";
 import { toPrintable } from "./format/text.ts";
-import type { Output } from "./output.ts";
+import type { LiveArea, Output } from "./output.ts";
 import { listenForStop } from "./signals.ts";
 
 const lookAgainMs = 500;
 
 /**
- * Prints a run's events until it ends: lines and live text for people, one JSON object a line for programs. An outage
- * of Redis after the first event is waited out, and nothing is printed twice.
+ * Prints a run's events until it ends: lines and live text for people, on a terminal with a line below that tells how far
+ * it is; one JSON object a line for programs. An outage of Redis after the first event is waited out, and nothing is
+ * printed twice.
  *
  * @returns the exit code: 0 when the run completed, 130 when the user stopped watching.
  */
 export async function followRun(context: Context, run: RunHandle, options: { json?: boolean }): Promise<number> {
-  const printer = options.json ? createJsonPrinter(context.output) : createPrinter(context, run.id);
   const stop = listenForStop();
+  const printer = options.json ? createJsonPrinter(context.output) : await createPrinter(context, run.id);
   try {
-    const ended = await printAll(context, run, printer, stop.signal);
+    const ended = await printAll(context, run, printer, stop.signal).finally(() => printer.end());
     if (ended && !options.json) await printDescribed(context, run);
-    if (!ended) context.output.note(`stopped watching; the run goes on (${context.program} watch ${run.id})`);
+    if (!ended) {
+      const { program } = context;
+      context.output.note(
+        `stopped watching; the run goes on (${program} watch ${run.id}; to end it: ${program} cancel ${run.id})`,
+      );
+    }
     return ended ? toExitCode(ended) : 130;
   } finally {
     stop.release();
   }
 }
 
-type Printer = { print(event: RunFeedEvent): void };
+type Printer = { print(event: RunFeedEvent): void; note(text: string): void; end(): void };
 
 /** The event that ended the run; undefined when watching was stopped. */
 async function printAll(
@@ -56,7 +63,7 @@ async function printAll(
       return end;
     } catch (error) {
       if (last === undefined || toCode(error) !== "queue_unavailable") throw error;
-      if (!away) context.output.note("Redis is away; waiting for it");
+      if (!away) printer.note("Redis is away; waiting for it");
       away = true;
       await sleep(lookAgainMs, undefined, { signal }).catch(() => {});
     }
@@ -69,10 +76,29 @@ function toExitCode(end: RunFeedEvent): number {
 }
 
 function createJsonPrinter(output: Output): Printer {
-  return { print: (event) => output.json(event) };
+  return { print: (event) => output.json(event), note: output.note, end: () => {} };
 }
 
-function createPrinter({ output, program }: Context, runId: string): Printer {
+async function createPrinter(context: Context, runId: string): Promise<Printer> {
+  const more = (event: RunFeedEvent): string[] => toCommands(context.program, runId, event);
+  const area = await context.output.live();
+  return area ? createLivePrinter(context.output, area, more) : createPlainPrinter(context.output, more);
+}
+
+/** The commands that settle what the event says that the run waits for. */
+function toCommands(program: string, runId: string, event: RunFeedEvent): string[] {
+  const commands =
+    event.type === "approval_asked"
+      ? toDecisions(program, runId, event)
+      : event.type === "answer_asked"
+        ? toAnswers(program, runId, event)
+        : [];
+  return commands.map((command) => `    ${command}`);
+}
+
+type More = (event: RunFeedEvent) => string[];
+
+function createPlainPrinter(output: Output, more: More): Printer {
   let inText = false;
   const endText = (): void => {
     if (inText) output.line();
@@ -86,15 +112,52 @@ function createPrinter({ output, program }: Context, runId: string): Printer {
         return;
       }
       endText();
-      if (event.type === "text_superseded") {
-        output.line(output.mark("dim", "(the text above is void: its attempt did not finish)"));
-        return;
-      }
-      const line = toEventLine(event, output.mark);
+      const line = event.type === "text_superseded" ? toVoidLine(output.mark) : toEventLine(event, output.mark);
       if (line !== undefined) output.line(line);
-      if (event.type === "approval_asked") {
-        for (const command of toDecisions(program, runId, event)) output.line(`    ${command}`);
-      }
+      for (const command of more(event)) output.line(command);
+    },
+    note: output.note,
+    end: endText,
+  };
+}
+
+/** What comes within this time is drawn at once. */
+const drawAfterMs = 40;
+const clockMs = 1_000;
+
+function createLivePrinter({ mark }: Output, area: LiveArea, more: More): Printer {
+  const view = createLiveView(mark, more);
+  let lines: string[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let isDue = false;
+  const draw = (): void => {
+    clearTimeout(timer);
+    isDue = false;
+    const drawn = lines;
+    lines = [];
+    area.draw(drawn, view.block(area.size(), Date.now()));
+    timer = setTimeout(draw, clockMs);
+  };
+  const soon = (): void => {
+    if (isDue) return;
+    isDue = true;
+    clearTimeout(timer);
+    timer = setTimeout(draw, drawAfterMs);
+  };
+  area.onResize(draw);
+  return {
+    print(event) {
+      lines.push(...view.push(event, area.size()));
+      soon();
+    },
+    note(text) {
+      lines.push(text);
+      draw();
+    },
+    end() {
+      draw();
+      clearTimeout(timer);
+      area.end();
     },
   };
 }

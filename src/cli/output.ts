@@ -22,6 +22,18 @@ export type Output = {
   /** Whether people read standard output, and control characters would be obeyed there. */
   isTerminal: boolean;
   table(head: string[], rows: string[][]): void;
+  /** An area at the end of the screen that is drawn again and again; undefined if standard output is no terminal. */
+  live(): Promise<LiveArea | undefined>;
+};
+
+/** Lines that stay, and a block below them that takes the place of the one before. */
+export type LiveArea = {
+  draw(lines: readonly string[], block: string): void;
+  size(): { columns: number; rows: number };
+  /** Calls back when the terminal's size has changed. */
+  onResize(listener: () => void): void;
+  /** Takes the block away and leaves the terminal as it was. */
+  end(): void;
 };
 
 /**
@@ -53,6 +65,34 @@ export function createOutput(redactor: () => Redactor): Output {
     mark: (mark, text) => styleText(mark, text, { stream: stdout }),
     isTerminal: stdout.isTTY === true,
     table: (head, rows) => void stdout.write(`${toTable(head, redactor().value(rows))}\n`),
+    live: async () => (stdout.isTTY && process.env.TERM !== "dumb" ? openLiveArea(redactor) : undefined),
+  };
+}
+
+async function openLiveArea(redactor: () => Redactor): Promise<LiveArea> {
+  const { stdout } = process;
+  // Loaded when it is asked for: most commands draw nothing.
+  const { createLogUpdate } = await import("log-update");
+  const update = createLogUpdate(stdout);
+  const listeners: (() => void)[] = [];
+  return {
+    draw(lines, block) {
+      if (lines.length > 0) {
+        update.clear();
+        stdout.write(lines.map((line) => `${redactor().text(line)}\n`).join(""));
+      }
+      update(redactor().text(block));
+    },
+    size: () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 }),
+    onResize(listener) {
+      listeners.push(listener);
+      stdout.on("resize", listener);
+    },
+    end() {
+      for (const listener of listeners) stdout.off("resize", listener);
+      update.clear();
+      update.done();
+    },
   };
 }
 

@@ -1,10 +1,11 @@
 import type { AgentDefinition } from "../core/agent.ts";
 import type { FeedEntry } from "../core/event.ts";
 import type { Message, ToolMessage } from "../core/message.ts";
+import type { Redaction } from "../core/redact-event.ts";
 import { redactShown } from "../core/report-turn.ts";
 import type { Run } from "../core/run.ts";
 import { transcriptOf } from "../core/session.ts";
-import type { HandleDeps } from "./run-handle.ts";
+import type { RunStore } from "../ports.ts";
 
 type Summarised = Extract<FeedEntry, { type: "summarised" }>;
 
@@ -26,7 +27,7 @@ export type ReportContent = {
 const gap = 20;
 
 export function createReportContent(
-  { store, redaction }: Pick<HandleDeps, "store" | "redaction">,
+  { store, redaction }: { store: RunStore; redaction: Redaction },
   run: Run,
 ): ReportContent {
   const { redactor } = redaction;

@@ -4,6 +4,7 @@ import type { AgentDefinition } from "../core/agent.ts";
 import { DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import type { AssistantMessage, Message, ToolMessage } from "../core/message.ts";
+import type { Redaction } from "../core/redact-event.ts";
 import type { RequestView, TurnPage } from "../core/report.ts";
 import {
   cutsText,
@@ -17,11 +18,12 @@ import {
 import type { TurnEntries } from "../core/report-split.ts";
 import { toTurnView } from "../core/report-turn.ts";
 import { isEnded, type Run } from "../core/run.ts";
+import type { RunStore, TokenCounter } from "../ports.ts";
+import type { Client } from "./client.ts";
 import { readWholeFeed } from "./decide.ts";
 import { readResultSpec } from "./read-result.ts";
 import { createReportContent, type ReportContent } from "./report-content.ts";
 import { readTurnEntries } from "./report-feed.ts";
-import type { HandleDeps } from "./run-handle.ts";
 
 /**
  * - `from`: the first turn, from 1;
@@ -37,10 +39,18 @@ export type TurnsOptions = {
 const defaultLimit = 20;
 const mostTurns = 200;
 
-type Reading = { deps: HandleDeps; run: Run; content: ReportContent; whole: boolean };
+export type ReportDeps = {
+  client: Pick<Client, "load">;
+  store: RunStore;
+  redaction: Redaction;
+  /** Counts as the model of a definition does; undefined if nobody here can. */
+  tokens(definition: AgentDefinition): Promise<TokenCounter | undefined>;
+};
+
+type Reading = { deps: ReportDeps; run: Run; content: ReportContent; whole: boolean };
 
 /** Turns of a run with all that belongs to them. @throws DroverError "invalid" "not_found" */
-export async function readTurns(deps: HandleDeps, runId: string, options: TurnsOptions = {}): Promise<TurnPage> {
+export async function readTurns(deps: ReportDeps, runId: string, options: TurnsOptions = {}): Promise<TurnPage> {
   const { from = 1, limit = defaultLimit, requests: whole = true } = options;
   checkNumber("from", from, Number.MAX_SAFE_INTEGER);
   checkNumber("limit", limit, mostTurns);
@@ -166,7 +176,7 @@ async function toCutText(
 
 /** Whether requests had a budget at that time: the agent's own, or one learned from a refusal before. */
 async function hadBudget(
-  { store }: HandleDeps,
+  { store }: ReportDeps,
   { runId, windowBudget }: Run,
   { definition, seq }: { definition: AgentDefinition; seq: number },
 ): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { AgentDefinition, Limits } from "../core/agent.ts";
+import type { Limits } from "../core/agent.ts";
 import { type AuditEntry, auditOf } from "../core/audit.ts";
 import type { Command } from "../core/command.ts";
 import { type DescribedCall, describedCalls } from "../core/described.ts";
@@ -7,20 +7,19 @@ import { DroverError, unknownRun } from "../core/errors.ts";
 import type { RunFeedEvent } from "../core/feed.ts";
 import type { InputMessage, Message } from "../core/message.ts";
 import { findJson } from "../core/output.ts";
-import type { Redaction } from "../core/redact-event.ts";
 import { answerTextOf } from "../core/reply-text.ts";
 import type { TurnPage } from "../core/report.ts";
 import type { ResultRange } from "../core/result.ts";
 import { isEnded, type Run, type RunError, type RunStatus, type StopReason, type Usage } from "../core/run.ts";
 import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
-import type { RunStore, SchemaCheck, Signals, TokenCounter } from "../ports.ts";
+import type { RunStore, SchemaCheck, Signals } from "../ports.ts";
 import type { Client } from "./client.ts";
 import { toInput } from "./command.ts";
 import { type Decided, decideOn, readWholeFeed } from "./decide.ts";
 import { type FollowOptions, follow } from "./follow.ts";
 import { toAnswerContent } from "./given-answer.ts";
 import { readKept } from "./read-kept.ts";
-import { readTurns, type TurnsOptions } from "./report.ts";
+import { type ReportDeps, readTurns, type TurnsOptions } from "./report.ts";
 import { type RunView, toView } from "./run-view.ts";
 
 /** `Output`: what a final answer is read as; text unless an agent with an `output` was given. */
@@ -107,15 +106,7 @@ export type RunHandle<Output = string> = {
   retry(options?: { limits?: Limits; by?: string }): Promise<void>;
 };
 
-export type HandleDeps = {
-  client: Client;
-  store: RunStore;
-  signals: Signals;
-  redaction: Redaction;
-  checkValue: SchemaCheck;
-  /** Counts as the model of a definition does; undefined if nobody here can. */
-  tokens(definition: AgentDefinition): Promise<TokenCounter | undefined>;
-};
+export type HandleDeps = ReportDeps & { client: Client; signals: Signals; checkValue: SchemaCheck };
 
 /** @param read makes the output of a structured answer; without it the output is text. */
 export function createRunHandle<Output = string>(

@@ -40,6 +40,12 @@ function describe({ event, mark }: Told): string | undefined {
       return `${event.tool} ${event.callId} denied by ${toOneLine(event.by, 80)}: ${toOneLine(event.reason, 200)}`;
     case "approval_expired":
       return mark("yellow", `${event.tool} ${event.callId}: nobody decided in time`);
+    case "answer_asked":
+      return mark("yellow", `${event.tool} ${event.callId} waits for an answer of ${answerers[event.from]}`);
+    case "answered":
+      return `${event.tool} ${event.callId} answered by ${toOneLine(event.by, 80)}`;
+    case "answer_expired":
+      return mark("yellow", `${event.tool} ${event.callId}: nobody answered in time`);
     case "tool_described":
       return mark("cyan", `${event.tool} ${event.callId} not executed, only described`);
     case "policy_applied":
@@ -60,6 +66,8 @@ function describe({ event, mark }: Told): string | undefined {
 const because = (reason: string | undefined): string => (reason === undefined ? "" : ` (${toOneLine(reason, 200)})`);
 
 const refused = { output: "does not fit the output", verify: "did not pass its check" };
+
+const answerers = { person: "a person", caller: "the program that started the run" };
 
 const asked = { policy: "waits for approval", unknown_outcome: "has an unknown outcome and waits for a decision" };
 

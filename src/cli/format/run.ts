@@ -82,7 +82,7 @@ function toPlace(ahead: number | undefined): string {
 
 const argumentsShown = 300;
 
-/** The open calls of a run, each that waits for a person with the commands that decide it. */
+/** The open calls of a run, each that waits for a person with the commands that settle it. */
 export function toOpenCalls(run: RunView, mark: Output["mark"], program: string): string[] {
   return run.openCalls.flatMap((call) => [
     `${mark("bold", call.callId)} ${toOneLine(call.tool, 128)} ${toOneLine(call.arguments, argumentsShown)} ${mark("yellow", states[call.state])}`,
@@ -90,12 +90,18 @@ export function toOpenCalls(run: RunView, mark: Output["mark"], program: string)
       ? [`    not all is shown: \`${program} show ${run.runId} --json\` has all ${call.arguments.length} characters`]
       : []),
     ...toQuestion(call).map((line) => `    ${line}`),
-    ...(isUpToPerson(call) ? toDecisions(program, run.runId, call).map((line) => `    ${line}`) : []),
+    ...toCommands(program, run.runId, call).map((line) => `    ${line}`),
   ]);
 }
 
-/** What a person needs to know to decide on a call. */
+function toCommands(program: string, runId: string, call: OpenCallView): string[] {
+  if (call.state === "answer") return toAnswers(program, runId, call);
+  return isUpToPerson(call) ? toDecisions(program, runId, call) : [];
+}
+
+/** What a person needs to know to decide on a call, or to answer it. */
 function toQuestion(call: OpenCallView): string[] {
+  if (call.state === "answer") return toAsked(call);
   if (!isUpToPerson(call)) return call.decision ? [`approved by ${toOneLine(call.decision.by, 80)}`] : [];
   const { effect, description, reason, askedAt, expiresAt } = call;
   const since = askedAt === undefined ? "" : `, asked ${new Date(askedAt).toISOString()}`;
@@ -106,11 +112,22 @@ function toQuestion(call: OpenCallView): string[] {
   ];
 }
 
+function toAsked({ question, answerSchema, askedAt, expiresAt }: OpenCallView): string[] {
+  const since = askedAt === undefined ? [] : [`asked ${new Date(askedAt).toISOString()}`];
+  const until = expiresAt === undefined ? [] : [`expires ${new Date(expiresAt).toISOString()}`];
+  return [
+    ...(question === undefined ? [] : [`asks: ${toOneLine(question, 500)}`]),
+    ...(answerSchema === undefined ? [] : [`the answer must fit: ${toOneLine(JSON.stringify(answerSchema), 500)}`]),
+    ...(askedAt === undefined && expiresAt === undefined ? [] : [[...since, ...until].join(", ")]),
+  ];
+}
+
 const states: Record<OpenCallView["state"], string> = {
   approval: "waits for approval",
   ready: "queued or running",
   started: "running, may not be repeated",
   lost: "its worker was lost, its result may still come",
+  answer: "waits for an answer from outside",
   asking: "outcome unknown: approve to run it again, deny to go on without it",
 };
 
@@ -127,4 +144,9 @@ export function toDecisions(
 ): string[] {
   const bound = argumentsHash === undefined ? "" : ` --hash ${argumentsHash}`;
   return [`${program} approve ${runId} ${callId}${bound}`, `${program} deny ${runId} ${callId} --reason "..."`];
+}
+
+/** The command that answers a call which waits for an answer, ready to be filled in. */
+export function toAnswers(program: string, runId: string, { callId }: { callId: string }): string[] {
+  return [`${program} answer ${runId} ${callId} "..."`];
 }
