@@ -1,6 +1,8 @@
 import { Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { DroverError } from "../core/errors.ts";
+import type { StartOptions } from "../engine/client.ts";
+import type { RunHandle } from "../engine/run-handle.ts";
 import { createAccess } from "./access/access.ts";
 import { createPages } from "./pages/pages.ts";
 import { answerProblem, createErrorHandler, isOpenAiPath, toProblem } from "./problem.ts";
@@ -47,11 +49,17 @@ export function createHttp(deps: HttpDeps): (request: Request, peer?: Peer) => P
 
 /** Watching a run reads over what all watchers share. */
 function withSharedFeed({ runs, watch }: HttpDeps): RunApi {
-  const get = (runId: string): ReturnType<RunApi["get"]> => ({
-    ...runs.get(runId),
-    events: (options) => watch.events(runId, options),
+  const share = (handle: RunHandle): RunHandle => ({
+    ...handle,
+    events: (options) => watch.events(handle.id, options),
   });
-  return { ...runs, get: get as RunApi["get"] };
+  const start = async (agent: string, input: string, options?: StartOptions): Promise<RunHandle> =>
+    share(await runs.start(agent, input, options));
+  return {
+    ...runs,
+    start: start as RunApi["start"],
+    get: ((runId: string) => share(runs.get(runId))) as RunApi["get"],
+  };
 }
 
 /** Streams have begun by then; below `/v1` an answer may take as long as the model does. */

@@ -39,8 +39,10 @@ function createRedaction(redactor: Redactor, after: FeedPosition): (event: RunFe
   let last: TextEvent | undefined;
   /** The execution whose text was found void last, of the next turn. */
   let passed = had ? undefined : after.execution;
+  /** The last entry that was given out. */
+  let seq = after.seq;
 
-  const idOf = (seq: number): string => {
+  const idOf = (): string => {
     if (open && open.given > 0) return toFeedId({ seq, execution: open.execution, length: open.given });
     return toFeedId(had ? { ...had, seq } : { seq, execution: passed, length: 0 });
   };
@@ -52,7 +54,8 @@ function createRedaction(redactor: Redactor, after: FeedPosition): (event: RunFe
     open.skip = Math.max(0, open.skip - text.length);
     if (fresh === "") return [];
     open.given += fresh.length;
-    return [{ ...event, text: fresh, id: idOf(event.seq) }];
+    // What was held back may come after an entry that came after it.
+    return [{ ...event, text: fresh, seq, id: idOf() }];
   }
 
   function takeText(event: TextEvent): RunFeedEvent[] {
@@ -79,9 +82,10 @@ function createRedaction(redactor: Redactor, after: FeedPosition): (event: RunFe
       open = undefined;
       had = undefined;
       passed = event.execution;
-      return [{ ...event, id: idOf(event.seq) }];
+      return [{ ...event, id: idOf() }];
     }
     const rest = event.type === "model_answered" ? takeEnd() : [];
-    return [...rest, { ...redactor.value(event), id: idOf(event.seq) }];
+    seq = event.seq;
+    return [...rest, { ...redactor.value(event), id: idOf() }];
   };
 }

@@ -22,6 +22,7 @@ function inNameOf(runs: RunApi, by: string): RunApi {
     cancel: (options) => handle.cancel({ ...options, by }),
     approve: (callId, options) => handle.approve(callId, { ...options, by }),
     deny: (callId, options) => handle.deny(callId, { ...options, by }),
+    answer: (callId, value, options) => handle.answer(callId, value, { ...options, by }),
     send: (message, options) => handle.send(message, { ...options, by }),
     retry: (options) => handle.retry({ ...options, by }),
   });
@@ -129,12 +130,24 @@ function scopeHandle(handle: RunHandle, { tenant, seen }: Scope): RunHandle {
       const view = await own();
       return handle.transcript({ ...options, session: options.session === true && isOwnSession(view) });
     },
+    async turns(options = {}) {
+      const view = await own();
+      if (isOwnSession(view)) return handle.turns(options);
+      // What the model saw of a shared session is others' too.
+      const page = await handle.turns({ ...options, requests: false });
+      return { ...page, turns: page.turns.map((turn) => ({ ...turn, marks: turn.marks.map(hideOther) })) };
+    },
     async *events(options) {
       const view = await own();
       const hidden = !isOwnSession(view);
       for await (const event of handle.events(options)) {
-        yield hidden && event.type === "session_queued" ? { ...event, behind: "another run" } : event;
+        yield hidden ? hideOther(event) : event;
       }
     },
   };
+}
+
+/** Another tenant's run may go first in a session that is not the tenant's alone; which one is not told. */
+function hideOther<T extends { type: string }>(told: T): T {
+  return told.type === "session_queued" ? { ...told, behind: "another run" } : told;
 }

@@ -18,6 +18,11 @@ export function toTenantSession(tenant: string, session: string): string {
   return id;
 }
 
+/** The session that a caller means by a name. @throws DroverError "invalid" */
+export function toSession({ tenant }: { tenant?: string | undefined }, session: string): string {
+  return tenant === undefined ? session : toTenantSession(tenant, session);
+}
+
 /** What a tenant's callers call the session; undefined if it is not the tenant's alone. */
 export function fromTenantSession(tenant: string, id: string): string | undefined {
   const prefix = prefixOf(tenant);

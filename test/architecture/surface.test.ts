@@ -64,6 +64,7 @@ describe("public names", () => {
       "type FeedEntry",
       "type FilePartOptions",
       "type FleetLimits",
+      "type FleetView",
       "type FollowOptions",
       "type HttpFetchOptions",
       "type ImagePartOptions",
@@ -103,6 +104,15 @@ describe("public names", () => {
       "type WorkerHandle",
       "type WriteFileOptions",
       "writeFile",
+    ]);
+  });
+
+  test("drover/server", () => {
+    expect(exportsOf("src/server.ts")).toEqual([
+      "createDroverServer",
+      "type DroverServer",
+      "type DroverServerOptions",
+      "type ListenOptions",
     ]);
   });
 

@@ -36,6 +36,10 @@ export type Endpoint<Params, Query, Headers, Body> = {
   query?: Query;
   headers?: Headers;
   body?: Body;
+  /** Default true: a request without a body does not fit. */
+  bodyRequired?: boolean | undefined;
+  /** After the scope was found enough. */
+  middleware?: MiddlewareHandler<HttpEnv> | undefined;
   answers: Record<number, Answer>;
   /** Statuses of problems beside those that every endpoint has. */
   problems?: readonly (keyof typeof problemTexts)[] | undefined;
@@ -56,6 +60,7 @@ const problemTexts = {
   409: "It does not fit the state of the run, or what was started under the same id.",
   413: "The body or the input is over the limit.",
   422: "The `Idempotency-Key` was used with another request.",
+  429: "Too many wrong keys came from this address. `Retry-After` says when to ask again, in seconds.",
   503: "Redis is away. `Retry-After` says when to ask again, in seconds.",
   504: "The request took too long. What it began may go on.",
 } as const;
@@ -72,7 +77,10 @@ export function addEndpoint<
   handle: (context: HttpContext, given: Given<Params, Query, Headers, Body>) => Promise<Response> | Response,
 ): void {
   const { scope, params, query, headers, body } = endpoint;
-  const middleware: MiddlewareHandler<HttpEnv>[] = scope === undefined ? [] : [requireScope(scope)];
+  const middleware = [
+    ...(scope === undefined ? [] : [requireScope(scope)]),
+    ...(endpoint.middleware ? [endpoint.middleware] : []),
+  ];
   const route = createRoute({ ...toRoute(endpoint), middleware });
   type Valid = { valid(target: string): unknown };
   api.openapi(route, (async (context: HttpContext) => {
@@ -89,7 +97,20 @@ export function addEndpoint<
 function toRoute(
   endpoint: Endpoint<z.ZodType | undefined, z.ZodType | undefined, z.ZodType | undefined, z.ZodType | undefined>,
 ): RouteConfig {
-  const { method, path, tag, summary, description, scope, open, params, query, headers, body } = endpoint;
+  const {
+    method,
+    path,
+    tag,
+    summary,
+    description,
+    scope,
+    open,
+    params,
+    query,
+    headers,
+    body,
+    bodyRequired = true,
+  } = endpoint;
   return {
     method,
     path,
@@ -103,7 +124,7 @@ function toRoute(
       ...(params ? { params: params as never } : {}),
       ...(query ? { query: query as never } : {}),
       ...(headers ? { headers: headers as never } : {}),
-      ...(body ? { body: { content: { "application/json": { schema: body } }, required: true } } : {}),
+      ...(body ? { body: { content: { "application/json": { schema: body } }, required: bodyRequired } } : {}),
     },
     responses: { ...toAnswers(endpoint.answers), ...toProblems(endpoint) },
   };
@@ -127,7 +148,7 @@ function toProblems({ open, params, query, headers, body, problems = [] }: Probl
   const takes = params ?? query ?? headers ?? body;
   const statuses = new Set<keyof typeof problemTexts>([
     ...(takes ? ([400] as const) : []),
-    ...(open ? [] : ([401, 403, 503, 504] as const)),
+    ...(open ? [] : ([401, 403, 429, 503, 504] as const)),
     ...(body ? ([413] as const) : []),
     ...problems,
   ]);

@@ -24,6 +24,7 @@ export const problemSchema: z.ZodType = z
         "stopped",
         "unauthorized",
         "forbidden",
+        "rate_limited",
         "internal",
       ])
       .describe("For programs to switch on"),
@@ -85,3 +86,142 @@ export const runSchema: z.ZodType = z
     traceId: z.string(),
   })
   .meta({ id: "Run", description: "A run as it is now, secrets redacted" });
+
+export const runsSchema: z.ZodType = z.object({ runs: z.array(runSchema), cursor: z.string().optional() });
+
+export const resultSchema: z.ZodType = z
+  .looseObject({
+    runId: z.string(),
+    status: z.enum(["completed", "failed", "cancelled", "rejected"]),
+    stopReason: z.enum(stopReasons).optional(),
+    output: z.string().optional().describe("The final answer; JSON text if the agent has an `output`"),
+    error: errorSchema.optional(),
+    turns: z.int(),
+    usage: usageSchema,
+    dryRun: z.literal(true).optional(),
+    described: z.array(z.looseObject({})).optional().describe("Of a dry run: what it would have done"),
+  })
+  .meta({ id: "Result" });
+
+const contentSchema = z.union([z.string(), z.array(z.looseObject({ type: z.string() }))]);
+
+export const messageSchema: z.ZodType = z
+  .looseObject({
+    role: z.enum(["system", "developer", "user", "assistant", "tool"]),
+    content: contentSchema.nullable(),
+    toolCalls: z
+      .array(z.looseObject({ callId: z.string(), id: z.string(), name: z.string(), arguments: z.string() }))
+      .optional()
+      .describe("Of an assistant's message"),
+    callId: z.string().optional().describe("Of a tool's message, as the rest"),
+    name: z.string().optional(),
+    outcome: z.enum(["ok", "failed", "denied", "cancelled", "unknown"]).optional(),
+  })
+  .meta({ id: "Message" });
+
+export const transcriptSchema: z.ZodType = z
+  .object({
+    from: z.int(),
+    total: z.int().describe("Messages that there are"),
+    next: z.int().optional().describe("Where the next page begins, if there is one"),
+    messages: z.array(messageSchema),
+  })
+  .meta({ id: "Transcript" });
+
+export const sessionSchema: z.ZodType = z
+  .object({ session: z.string(), active: runSchema.optional(), queued: z.array(runSchema) })
+  .meta({ id: "Session" });
+
+export const pieceSchema: z.ZodType = z
+  .object({
+    from: z.int(),
+    to: z.int(),
+    chars: z.int().describe("Length of the whole"),
+    text: z.string().describe("Secrets redacted, so that it may be shorter or longer than the piece"),
+  })
+  .meta({ id: "Piece" });
+
+export const auditSchema: z.ZodType = z
+  .object({
+    entries: z.array(
+      z.looseObject({
+        at: epochMs("When"),
+        by: z.string().describe("A key's name; `drover` for what nobody ordered"),
+        action: z.string(),
+        callId: z.string().optional(),
+        tool: z.string().optional(),
+        argumentsHash: z.string().optional(),
+        reason: z.string().optional(),
+      }),
+    ),
+  })
+  .meta({ id: "Audit" });
+
+const stepSchema = z.looseObject({
+  kind: z.enum(["model", "tool", "summary", "verify", "approval", "answer"]),
+  attempt: z.int(),
+  outcome: z.string(),
+  callId: z.string().optional(),
+  tool: z.string().optional(),
+  startedAt: z.int().optional(),
+  endedAt: z.int().optional(),
+  queueWaitMs: z.number().optional(),
+  performMs: z.number().optional(),
+  deliveries: z.int().optional(),
+});
+
+export const turnsSchema: z.ZodType = z
+  .object({
+    total: z.int(),
+    turns: z.array(
+      z.looseObject({
+        turn: z.int(),
+        startedAt: epochMs("When its first step was owed"),
+        endedAt: epochMs("When it was over").optional(),
+        steps: z.array(stepSchema),
+        request: z.looseObject({}).optional().describe("What the model was sent"),
+        answer: messageSchema.optional(),
+        calls: z.array(z.looseObject({ callId: z.string(), tool: z.string(), arguments: z.string() })),
+        usage: usageSchema,
+        input: z.array(messageSchema),
+      }),
+    ),
+  })
+  .meta({ id: "Turns" });
+
+export const countsSchema: z.ZodType = z
+  .object(Object.fromEntries(runStatuses.map((status) => [status, z.int()])))
+  .meta({ id: "Counts" });
+
+export const agentsSchema: z.ZodType = z.object({
+  agents: z.array(
+    z.looseObject({
+      name: z.string(),
+      model: z.string(),
+      tools: z.array(z.string()),
+      version: z.string().optional(),
+      seenAt: epochMs("When a worker told of it last"),
+    }),
+  ),
+});
+
+export const fleetSchema: z.ZodType = z
+  .looseObject({
+    at: epochMs("Of this view"),
+    redis: z.looseObject({ version: z.string(), usedMemoryBytes: z.int(), clients: z.int(), roundTripMs: z.number() }),
+    workers: z.array(z.looseObject({ id: z.string(), host: z.string(), pid: z.int(), running: z.int() })),
+    queues: z.array(
+      z.looseObject({
+        name: z.string(),
+        waiting: z.int(),
+        active: z.int(),
+        delayed: z.int(),
+        oldestAgeMs: z.number().optional(),
+        workers: z.int(),
+      }),
+    ),
+    gates: z.array(z.looseObject({ key: z.string(), inside: z.int(), waiting: z.int() })),
+    counts: countsSchema,
+    owing: z.object({ count: z.int(), oldestSince: z.int().optional() }),
+  })
+  .meta({ id: "Fleet" });

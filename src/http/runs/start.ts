@@ -5,6 +5,7 @@ import { canonical } from "../../core/canonical.ts";
 import { DroverError } from "../../core/errors.ts";
 import { inputSchema } from "../../core/message.ts";
 import { runIdSchema } from "../../core/new-run.ts";
+import type { Run } from "../../core/run.ts";
 import { ProblemError } from "../problem.ts";
 import type { Caller, HttpContext, HttpDeps } from "../types.ts";
 import { type Api, addEndpoint } from "./endpoint.ts";
@@ -21,7 +22,7 @@ const startSchema = z
       .enum(["queue", "inject"])
       .optional()
       .describe("While a run of the session is active: wait in line (default), or enter that run between its turns"),
-    metadata: z.record(z.string(), z.json()).optional().describe("Your own fields; `GET /runs` can filter by them"),
+    metadata: z.record(z.string(), z.unknown()).optional().describe("Your own fields; `GET /runs` can filter by them"),
     limits: limitsSchema.optional().describe("Can only tighten the agent's"),
     priority: z.int().min(1).max(2_097_152).optional().describe("Lower goes first. Default: by age"),
     delayMs: z.int().min(0).optional().describe("The first step is owed only after so many ms"),
@@ -68,28 +69,30 @@ export function addStart(api: Api, deps: HttpDeps): void {
 
 const location = { Location: { description: "Where the run is", schema: { type: "string" as const } } };
 
-async function start(
-  context: HttpContext,
-  deps: HttpDeps,
-  { headers, body }: { headers: z.output<typeof headersSchema>; body: Start },
-): Promise<Response> {
+type Given = { headers: z.output<typeof headersSchema>; body: Start };
+
+async function start(context: HttpContext, deps: HttpDeps, { headers, body }: Given): Promise<Response> {
   const { caller, runs } = context.var;
   const { "idempotency-key": key, traceparent } = headers;
   const { agent, input, ...options } = body;
   const runId = options.runId ?? (key === undefined ? undefined : toRunId(key, caller));
-  const before = runId === undefined ? null : await deps.store.load(runId);
-  const existed = before !== null && before.status !== "rejected";
-  try {
-    const handle = await runs.start(agent, input, { ...options, runId, traceparent });
-    const view = await handle.status();
-    const isNew = !existed && (runId === undefined || handle.id === runId);
-    if (existed && key !== undefined && handle.id === runId) refuseOther(before, body);
-    return context.json(view, isNew ? 201 : 200, { Location: `/runs/${encodeURIComponent(view.runId)}` });
-  } catch (error) {
-    if (key !== undefined && error instanceof DroverError && error.code === "conflict") throw reused();
-    throw error;
-  }
+  const before = await findBefore(deps, runId);
+  const handle = await runs.start(agent, input, { ...options, runId, traceparent }).catch((error: unknown) => {
+    throw key !== undefined && isConflict(error) ? reused() : error;
+  });
+  const own = runId === undefined || handle.id === runId;
+  if (before && key !== undefined && own) refuseOther(before, body);
+  const view = await handle.status();
+  return context.json(view, before || !own ? 200 : 201, { Location: `/runs/${encodeURIComponent(view.runId)}` });
 }
+
+/** The run that has the id already, be it another tenant's: then it cannot be started. */
+async function findBefore({ store }: HttpDeps, runId: string | undefined): Promise<Run | null> {
+  const run = runId === undefined ? null : await store.load(runId);
+  return run?.status === "rejected" ? null : run;
+}
+
+const isConflict = (error: unknown): boolean => error instanceof DroverError && error.code === "conflict";
 
 /** The id of the run that a key starts. Tenants cannot meet each other's, and none can be guessed from a key alone. */
 function toRunId(key: string, { tenant }: Caller): string {
@@ -106,10 +109,8 @@ const reused = (): ProblemError =>
     detail: "This Idempotency-Key was used for another request. Send a new key, or the first request as it was.",
   });
 
-type Kept = { metadata: unknown; limits: unknown; priority?: number | undefined };
-
 /** Agent, input and session are compared where the run is started; the rest of the request is compared here. */
-function refuseOther(run: Kept, { metadata = {}, limits = {}, priority }: Start): void {
+function refuseOther(run: Run, { metadata = {}, limits = {}, priority }: Start): void {
   const kept = canonical([run.metadata, run.limits, run.priority ?? null]);
   if (kept !== canonical([metadata, limits, priority ?? null])) throw reused();
 }

@@ -1,0 +1,108 @@
+import type { MiddlewareHandler } from "hono";
+import { z } from "zod";
+import { answerProblem } from "../problem.ts";
+import type { HttpDeps, HttpEnv } from "../types.ts";
+import { type Api, addEndpoint } from "./endpoint.ts";
+import { runIdParams } from "./parameters.ts";
+import { agentsSchema, countsSchema, fleetSchema } from "./schemas.ts";
+
+/** What there is in all: counts, agents, workers, metrics; and the removal of runs. */
+export function addFleet(api: Api, deps: HttpDeps): void {
+  addCounts(api, deps);
+  addWhole(api, deps);
+  addDelete(api);
+}
+
+function addCounts(api: Api, deps: HttpDeps): void {
+  addEndpoint(
+    api,
+    {
+      method: "get",
+      path: "/counts",
+      tag: "Fleet",
+      summary: "How many runs there are of each status",
+      scope: "read",
+      query: z.strictObject({ agent: z.string().max(128).optional().describe("Of this agent alone") }),
+      answers: { 200: { description: "By status", schema: countsSchema } },
+    },
+    async (context, { query }) => context.json(await context.var.runs.count(query)),
+  );
+  addEndpoint(
+    api,
+    {
+      method: "get",
+      path: "/agents",
+      tag: "Fleet",
+      summary: "Agents that some worker knows or knew",
+      scope: "read",
+      answers: { 200: { description: "By name", schema: agentsSchema } },
+    },
+    async (context) => context.json({ agents: await deps.presence.agents() }),
+  );
+}
+
+/** What tells of all tenants together. */
+function addWhole(api: Api, deps: HttpDeps): void {
+  addEndpoint(
+    api,
+    {
+      method: "get",
+      path: "/fleet",
+      tag: "Fleet",
+      summary: "Workers, queues, limits and Redis as they are now",
+      description: "Not for keys of a tenant.",
+      scope: "admin",
+      middleware: refuseTenants,
+      answers: { 200: { description: "The installation", schema: fleetSchema } },
+    },
+    async (context) => context.json(await deps.fleet.read()),
+  );
+  addEndpoint(
+    api,
+    {
+      method: "get",
+      path: "/metrics",
+      tag: "Fleet",
+      summary: "Metrics in Prometheus's text format",
+      description: "Not for keys of a tenant.",
+      scope: "read",
+      middleware: refuseTenants,
+      answers: { 200: { description: "Metrics", content: { "text/plain": { schema: z.string() } } } },
+      problems: [404],
+    },
+    async (context) => {
+      if (deps.metrics) return context.text(await deps.metrics(), 200, { "Content-Type": prometheusType });
+      return answerProblem(context, { status: 404, code: "not_found", detail: "Metrics are off on this server." });
+    },
+  );
+}
+
+function addDelete(api: Api): void {
+  addEndpoint(
+    api,
+    {
+      method: "delete",
+      path: "/runs/{runId}",
+      tag: "Runs",
+      summary: "Delete a run that has ended",
+      description: "With all that is kept of it; a session's transcript stays.",
+      scope: "admin",
+      params: runIdParams,
+      answers: { 204: { description: "It is gone" } },
+      problems: [404, 409],
+    },
+    async (context, { params }) => {
+      await context.var.runs.delete(params.runId);
+      return context.body(null, 204);
+    },
+  );
+}
+
+const prometheusType = "text/plain; version=0.0.4; charset=utf-8";
+
+const refuseTenants: MiddlewareHandler<HttpEnv> = async (context, next) => {
+  const { caller } = context.var;
+  if (caller.tenant === undefined) return next();
+  const detail = `The key "${caller.name}" is the tenant ${caller.tenant}'s, and this tells of all. Use one without a tenant.`;
+  return answerProblem(context, { status: 403, code: "forbidden", detail });
+};
