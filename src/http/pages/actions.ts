@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Limits } from "../../core/agent.ts";
 import { DroverError } from "../../core/errors.ts";
 import type { HttpContext } from "../types.ts";
+import { isText } from "./asks.ts";
 import { html, path, query } from "./html.ts";
 import { troublePage } from "./layout.ts";
 import type { Notice } from "./respond.ts";
@@ -74,6 +75,27 @@ export const deny: Act = async (context, { decisionId, reason }) => {
   return { notice: "denied" };
 };
 
+export const answer: Act = async (context, { decisionId, value = "" }) => {
+  const run = context.var.runs.get(param(context, "id"));
+  const callId = param(context, "callId");
+  const by = context.var.caller.name;
+  const { openCalls } = await run.status();
+  const schema = openCalls.find((call) => call.callId === callId)?.answerSchema;
+  await run.answer(callId, isText(schema) ? value : parseAnswer(value), { by, decisionId });
+  return { notice: "answered" };
+};
+
+function parseAnswer(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new DroverError(
+      "invalid",
+      `value: expected JSON, got "${text.slice(0, 200)}". Go back and write it as JSON; the question shows its schema.`,
+    );
+  }
+}
+
 export const cancel: Act = async (context, { reason }) => {
   const run = context.var.runs.get(param(context, "id"));
   const by = context.var.caller.name;
@@ -126,7 +148,9 @@ export const retry: Act = async (context, form) => {
 export const send: Act = async (context, form) => {
   const message = form.text?.trim() ?? "";
   if (message === "") throw new DroverError("invalid", "Nothing was sent: the message is empty.");
-  await context.var.runs.get(param(context, "id")).send(message, { by: context.var.caller.name });
+  const inputId = form.decisionId;
+  const options = { by: context.var.caller.name, ...(inputId === undefined ? {} : { inputId }) };
+  await context.var.runs.get(param(context, "id")).send(message, options);
   return { notice: "sent" };
 };
 

@@ -4,14 +4,16 @@ import { actId, form, may } from "./forms.ts";
 import { type Html, html, path } from "./html.ts";
 import { ago, due, longText, prettyJson, runLink } from "./parts.ts";
 
-/** What a run waits for a person to say. `answer`: a question that wants words, not a decision. */
+/** What a run waits for a person to say. */
 export type Ask = { run: RunView; call: OpenCallView };
 
-/** States in which a call waits for a person. */
-const asking: ReadonlySet<string> = new Set(["approval", "asking", "answer"]);
-
 export function asksOf(run: RunView): Ask[] {
-  return run.openCalls.filter(({ state }) => asking.has(state)).map((call) => ({ run, call }));
+  return run.openCalls.filter(isForPerson).map((call) => ({ run, call }));
+}
+
+/** What the program that started the run is to bring is nothing for a person. */
+function isForPerson({ state, from }: OpenCallView): boolean {
+  return state === "approval" || state === "asking" || (state === "answer" && from === "person");
 }
 
 /** - `back`: the page that shows it; - `named`: whether it says which run it is of. */
@@ -20,14 +22,14 @@ export type AskPlace = { caller: Caller; back: string; now: number; named: boole
 /** One thing to decide on, with what is needed to decide it and the forms to do so. */
 export function renderAsk(ask: Ask, place: AskPlace): Html {
   const { run, call } = ask;
-  const { callId, tool, effect, description, reason, askedAt, expiresAt } = call;
+  const { callId, tool, effect, reason, askedAt, expiresAt, state } = call;
   const id = `ask-${run.runId}-${callId}`;
   const { now } = place;
   return html`<article class="ask" id="${id}" aria-labelledby="${id}-name">
-<header><h3 id="${id}-name">${kindOf(call)} <code class="tool">${tool}</code></h3><span class="tag tag-${effect}">${effect}</span>
+<header><h3 id="${id}-name">${kindOf(call)} <code class="tool">${tool}</code></h3>${state === "answer" ? "" : html`<span class="tag tag-${effect}">${effect}</span>`}
 <span class="ask-when">${askedAt === undefined ? "" : html`asked ${ago(askedAt, now)}`}${expiresAt === undefined ? "" : html`, expires ${due(expiresAt, now)}`}</span></header>
 ${place.named ? html`<p class="ask-run">${runLink(run.runId)} <span class="hint">${run.agent}, turn ${run.turns}</span></p>` : ""}
-${description === undefined ? "" : html`<p class="ask-what" dir="auto">${description.slice(0, 2_000)}</p>`}
+${whatOf(call)}
 ${longText(prettyJson(call.arguments), { limit: 4_000, kind: "code", href: path`/ui/runs/${run.runId}/turns/${run.turns}/text` + `?what=arguments.${encodeURIComponent(callId)}`, what: "all arguments" })}
 ${whyOf(call, reason)}
 ${may(place.caller, "decide") ? decideForms(ask, place) : html`<p class="hint">Your key may not decide.</p>`}
@@ -36,7 +38,12 @@ ${may(place.caller, "decide") ? decideForms(ask, place) : html`<p class="hint">Y
 
 function kindOf({ state }: OpenCallView): string {
   if (state === "asking") return "Unknown outcome of";
-  return (state as string) === "answer" ? "Question by" : "Approve";
+  return state === "answer" ? "Question by" : "Approve";
+}
+
+function whatOf({ question, description }: OpenCallView): Html {
+  const text = question ?? description;
+  return text === undefined ? html`` : html`<p class="ask-what" dir="auto">${text.slice(0, 4_000)}</p>`;
 }
 
 function whyOf({ state }: OpenCallView, reason: string | undefined): Html {
@@ -48,24 +55,55 @@ function whyOf({ state }: OpenCallView, reason: string | undefined): Html {
 
 function decideForms({ run, call }: Ask, { caller, back }: AskPlace): Html {
   const { callId, argumentsHash, askedAt, tool, state } = call;
-  const at = (what: string): string => path`/ui/runs/${run.runId}/calls/${callId}/` + what;
-  const fields = (what: string): Record<string, string | undefined> => ({
-    decisionId: actId(caller, what, run.runId, callId, askedAt),
-    tool,
-  });
-  const input = (name: string, label: string, more: Html): Html => {
-    const id = `${name}-${run.runId}-${callId}`;
-    return html`<label for="${id}" class="unseen">${label}</label><input id="${id}" name="${name}" autocomplete="off" maxlength="2000" ${more}>`;
-  };
-  if ((state as string) === "answer") {
-    const body = html`${input("value", `Answer to ${tool}`, html`required placeholder="Your answer"`)}<button class="primary">Answer</button>`;
-    return html`<div class="decide">${form({ caller, back, action: at("answer"), hidden: fields("answer"), body })}</div>`;
-  }
-  const unknown = state === "asking";
-  const approve = html`<button class="primary">${unknown ? "Run it again" : "Approve"}<span class="unseen"> ${tool}</span></button>`;
-  const deny = html`${input("reason", `Reason to deny ${tool}`, html`placeholder="${unknown ? "What you found out" : "Reason, told to the model"}"`)}<button class="danger">${unknown ? "Do not run again" : "Deny"}<span class="unseen"> ${tool}</span></button>`;
-  return html`<div class="decide">
-${form({ caller, back, action: at("approve"), hidden: { ...fields("approve"), argumentsHash }, body: approve })}
-${form({ caller, back, action: at("deny"), hidden: fields("deny"), body: deny })}
-</div>`;
+  const one = (what: "approve" | "deny" | "answer", body: Html, bound = {}): Html =>
+    form({
+      caller,
+      back,
+      action: path`/ui/runs/${run.runId}/calls/${callId}/${what}`,
+      hidden: { decisionId: actId(caller, what, run.runId, callId, askedAt), ...bound },
+      body,
+    });
+  const refuse =
+    state === "asking"
+      ? ["Do not run again", "What you found out"]
+      : state === "answer"
+        ? ["Decline", "Reason, told to the model"]
+        : ["Deny", "Reason, told to the model"];
+  const [word = "", hint = ""] = refuse;
+  const reasonId = `reason-${run.runId}-${callId}`;
+  const deny = html`<label for="${reasonId}" class="unseen">Reason (${tool})</label><input id="${reasonId}" name="reason" autocomplete="off" maxlength="2000" placeholder="${hint}"><button class="danger">${word}<span class="unseen"> ${tool}</span></button>`;
+  const yes = html`<button class="primary">${state === "asking" ? "Run it again" : "Approve"}<span class="unseen"> ${tool}</span></button>`;
+  const first =
+    state === "answer"
+      ? one("answer", answerField(call, `answer-${run.runId}-${callId}`))
+      : one("approve", yes, { argumentsHash });
+  return html`<div class="decide">${first}${one("deny", deny)}</div>`;
+}
+
+/** A field that suits what the answer must be. */
+function answerField({ answerSchema, tool }: OpenCallView, id: string): Html {
+  const choices = choicesOf(answerSchema);
+  const field = choices
+    ? html`<select id="${id}" name="value" required>${choices.map((choice) => html`<option value="${choice}">${choice}</option>`)}</select>`
+    : html`<textarea id="${id}" name="value" rows="2" required maxlength="100000" placeholder="${isText(answerSchema) ? "Your answer" : "Your answer, as JSON"}"></textarea>`;
+  const schema =
+    answerSchema === undefined || isText(answerSchema)
+      ? ""
+      : html`<details class="more"><summary>What it must be</summary><pre class="code">${JSON.stringify(answerSchema, null, 2).slice(0, 4_000)}</pre></details>`;
+  return html`<label for="${id}" class="unseen">Answer to ${tool}</label>${field}<button class="primary">Answer<span class="unseen"> ${tool}</span></button>${schema}`;
+}
+
+type Schema = OpenCallView["answerSchema"];
+
+function choicesOf(schema: Schema): string[] | undefined {
+  if (schema?.type === "boolean") return ["true", "false"];
+  const values: unknown = schema?.enum;
+  return Array.isArray(values) && values.every((value) => typeof value === "string") ? values : undefined;
+}
+
+/** Whether an answer is taken as the text it is, not as JSON. */
+export function isText(schema: Schema): boolean {
+  return (
+    schema === undefined || schema.type === "string" || (schema.type === undefined && choicesOf(schema) !== undefined)
+  );
 }

@@ -53,6 +53,7 @@ function addActions(app: HttpApp): void {
   const decide = requireScope("decide");
   app.post("/ui/runs/:id/calls/:callId/approve", decide, actions.handle(actions.approve));
   app.post("/ui/runs/:id/calls/:callId/deny", decide, actions.handle(actions.deny));
+  app.post("/ui/runs/:id/calls/:callId/answer", decide, actions.handle(actions.answer));
   app.post("/ui/runs/:id/cancel", decide, actions.handle(actions.cancel));
   app.post("/ui/runs/:id/retry", decide, actions.handle(actions.retry));
   app.post("/ui/runs/:id/send", requireScope("start"), actions.handle(actions.send));

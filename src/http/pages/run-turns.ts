@@ -160,12 +160,22 @@ function stepName({ kind, tool }: StepView): Html {
 }
 
 function incident(step: StepView, now: number): Html {
-  const { outcome, attempt, error, reason, nextAt, deliveries = 1, by, endedAt } = step;
-  const next =
-    typeof nextAt === "number" && outcome !== "held" && nextAt > (endedAt ?? now)
-      ? html`; next attempt ${nextAt > now ? due(nextAt, now) : html`after ${formatDuration(nextAt - (endedAt ?? nextAt))}`}`
+  const { outcome, attempt, error, reason, deliveries = 1, by } = step;
+  const lost =
+    deliveries > 1
+      ? `; delivered ${deliveries} times, ${formatNumber(deliveries - 1, "worker was", "workers were")} lost`
       : "";
-  return html`${outcomeBadge(outcome)} ${stepName(step)}${attempt > 1 ? `, attempt ${attempt}` : ""}${by === undefined ? "" : ` by ${by}`}${deliveries > 1 ? html`; delivered ${deliveries} times, ${formatNumber(deliveries - 1, "worker was", "workers were")} lost` : ""}${error ? html`: <span dir="auto">${error.message.slice(0, 500)}</span> <code class="hint">${error.code}</code>` : ""}${reason === undefined ? "" : html`: <span dir="auto">${reason.slice(0, 500)}</span>`}${next}`;
+  const failed = error
+    ? html`: <span dir="auto">${error.message.slice(0, 500)}</span> <code class="hint">${error.code}</code>`
+    : "";
+  const told = reason === undefined ? "" : html`: <span dir="auto">${reason.slice(0, 500)}</span>`;
+  return html`${outcomeBadge(outcome)} ${stepName(step)}${attempt > 1 ? `, attempt ${attempt}` : ""}${by === undefined ? "" : ` by ${by}`}${lost}${failed}${told}${nextAttempt(step, now)}`;
+}
+
+function nextAttempt({ nextAt, outcome, endedAt }: StepView, now: number): Html {
+  const from = endedAt ?? now;
+  if (typeof nextAt !== "number" || outcome === "held" || nextAt <= from) return html``;
+  return html`; next attempt ${nextAt > now ? due(nextAt, now) : html`after ${formatDuration(nextAt - from)}`}`;
 }
 
 function markLine(mark: MarkView): Html {

@@ -85,7 +85,7 @@ function tableRow({ run, goal }: RunRow, now: number): Html {
 <td role="cell" class="c-tokens right" data-label="tokens">${tokens(usage)}</td>
 <td role="cell" class="c-cost right">${cost(usage)}</td>
 <td role="cell" class="c-took right" data-label="took">${status === "rejected" ? "" : took(createdAt, endedAt, now)}</td>
-<td role="cell" class="c-age right num">${age(createdAt, now)}</td>
+<td role="cell" class="c-age right num" data-label="ago">${age(createdAt, now)}</td>
 </tr>`;
 }
 

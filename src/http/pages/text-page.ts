@@ -9,7 +9,7 @@ import { param } from "./run-page.ts";
 export async function turnText({ redactor }: HttpDeps, context: HttpContext): Promise<Response> {
   const run = context.var.runs.get(param(context, "id"));
   const what = context.req.query("what") ?? "";
-  const [kind = "", name = ""] = split(what);
+  const [kind, name] = split(what);
   if (kind === "whole") return answerText(wholeResult(run, name, redactor.stream()));
   const turn = Number(param(context, "turn"));
   const requests = kind === "message" || kind === "instructions";

@@ -63,15 +63,17 @@ function findLike(message: Message, waiting: readonly number[], transcript: read
 
 function isLike(sent: Message, kept: Message): boolean {
   if (sent.role !== kept.role) return false;
-  if (sent.role === "tool" && kept.role === "tool") return sent.callId === kept.callId;
-  if (sent.role === "assistant" && kept.role === "assistant") {
-    const [call] = sent.toolCalls ?? [];
-    const [other] = kept.toolCalls ?? [];
-    if (call || other) return call?.callId === other?.callId;
-  }
+  const [name, other] = [nameOf(sent), nameOf(kept)];
+  if (name !== undefined || other !== undefined) return name === other;
   const [a, b] = [textOf(sent.content), textOf(kept.content)];
   const beginning = Math.min(a.length, b.length, 40);
   return a === b || (beginning > 0 && (a.slice(0, beginning) === b.slice(0, beginning) || a.includes(b)));
+}
+
+/** What tells a message for certain: the call that it settles, or the first that it makes. */
+function nameOf(message: Message): string | undefined {
+  if (message.role === "tool") return message.callId;
+  return message.role === "assistant" ? message.toolCalls?.[0]?.callId : undefined;
 }
 
 function isSame(sent: Message, kept: Message): boolean {

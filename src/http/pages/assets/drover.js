@@ -182,33 +182,35 @@ function watchRun(run) {
     }, 350);
   };
 
+  listen(source, () => void update());
+}
+
+// Everything that is committed, but for text and the answer that it becomes.
+const kinds = [
+  ...["run_began", "model_failed", "summarised", "window_shrunk", "answer_verified", "answer_refused", "verify_failed"],
+  ...["tool_started", "tool_finished", "tool_failed", "tool_lost", "policy_applied", "tool_described", "step_held"],
+  ...["approval_asked", "approved", "denied", "approval_expired", "answer_asked", "answered", "answer_expired"],
+  ...["step_crashed", "input_received", "messages_appended", "session_queued", "session_entered", "run_retried"],
+  ...["usage_reported", "run_ended", "run_rejected"],
+];
+
+/**
+ * @param {EventSource} source
+ * @param {() => void} update
+ */
+function listen(source, update) {
   const live = createLive();
   source.addEventListener("text", (event) => live.add(JSON.parse(event.data)));
   source.addEventListener("text_superseded", (event) => live.strike(JSON.parse(event.data)));
-  const kinds = [
-    ...[
-      "run_began",
-      "model_failed",
-      "summarised",
-      "window_shrunk",
-      "answer_verified",
-      "answer_refused",
-      "verify_failed",
-    ],
-    ...["tool_started", "tool_finished", "tool_failed", "tool_lost", "policy_applied", "tool_described", "step_held"],
-    ...["approval_asked", "approved", "denied", "approval_expired", "answer_asked", "answered", "answer_expired"],
-    ...["step_crashed", "input_received", "messages_appended", "session_queued", "session_entered", "run_retried"],
-    ...["usage_reported", "run_ended", "run_rejected", "tool_unknown"],
-  ];
-  for (const kind of kinds) source.addEventListener(kind, () => void update());
+  for (const kind of kinds) source.addEventListener(kind, update);
   source.addEventListener("model_answered", () => {
     live.clear();
-    void update();
+    update();
   });
   source.addEventListener("open", () => showOffline(false));
   source.addEventListener("error", () => {
     // Closed for good: the run has ended, or the server refuses. A look at the page tells which.
-    if (source.readyState === EventSource.CLOSED) void update();
+    if (source.readyState === EventSource.CLOSED) update();
     else showOffline(true);
   });
 }
