@@ -14,8 +14,7 @@ const nameSchema = z
   .refine((name) => name !== readResultName, `must not be ${readResultName}, which is Drover's own`);
 
 const parametersSchema = z
-  .record(z.string(), z.unknown())
-  .refine(({ type }) => type === "object", 'must be a JSON Schema of type "object"')
+  .looseObject({ type: z.literal("object", 'must be "object": models send named arguments') })
   .refine((schema) => isPlainJson(schema, deepest), `must be JSON, nested at most ${deepest} deep`);
 
 const specSchema: z.ZodType<ToolSpec> = z.strictObject({

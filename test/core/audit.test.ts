@@ -23,6 +23,10 @@ test("who did what, in order; what nobody ordered is Drover's own", () => {
     { type: "approval_expired", ...call, argumentsHash: "h1" },
     { type: "tool_described", ...call },
     { type: "input_received", count: 1, by: "dan" },
+    { type: "answer_asked", ...call, from: "person" },
+    { type: "answered", ...call, by: "gil" },
+    { type: "answer_asked", ...call, from: "caller" },
+    { type: "answer_expired", ...call, from: "caller" },
     { type: "run_ended", status: "failed", stopReason: "model_error", error },
     { type: "run_retried", by: "eve" },
     { type: "usage_reported", execution: "x", usage: noUsage },
@@ -39,8 +43,12 @@ test("who did what, in order; what nobody ordered is Drover's own", () => {
     { at: 107, by: "drover", action: "expired", ...about },
     { at: 108, by: "drover", action: "described", ...call },
     { at: 109, by: "dan", action: "sent_input" },
-    { at: 111, by: "eve", action: "retried" },
-    { at: 113, by: "fay", action: "cancelled", reason: "it broke" },
+    { at: 110, by: "drover", action: "asked", ...call, reason: "a person answers it" },
+    { at: 111, by: "gil", action: "answered", ...call },
+    { at: 112, by: "drover", action: "asked", ...call, reason: "its caller executes it" },
+    { at: 113, by: "drover", action: "expired", ...call },
+    { at: 115, by: "eve", action: "retried" },
+    { at: 117, by: "fay", action: "cancelled", reason: "it broke" },
   ]);
 });
 

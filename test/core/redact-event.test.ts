@@ -48,6 +48,7 @@ const content: RunEvent[] = [
   { type: "tool_finished", step, content: leak, outcome: "ok" },
   { type: "tool_finished", step, content: [{ type: "text", text: leak }], outcome: "ok" },
   { type: "input_received", inputId: "i", messages: [{ role: "user", content: leak }] },
+  { type: "answered", callId: "c", by: "b", content: leak },
   { type: "session_entered", round: 1, messageCount: 0, inputAgain: [{ role: "user", content: leak }] } as RunEvent,
 ];
 

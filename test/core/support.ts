@@ -88,11 +88,14 @@ export function answered(run: Run, plans: CallPlan[], fields: Partial<RunEvent> 
   } as RunEvent;
 }
 
-const planArb = fc.constantFrom(runPlan, writePlan, askPlan, settlePlan);
+export const questionPlan: Extract<CallPlan, { type: "answer" }> = { type: "answer", from: "person", expiresMs: 50 };
+export const callerPlan: Extract<CallPlan, { type: "answer" }> = { type: "answer", from: "caller" };
+
+const planArb = fc.constantFrom(runPlan, writePlan, askPlan, settlePlan, questionPlan, callerPlan);
 
 /** An event made of small numbers, resolved against the run it meets: sometimes fitting, sometimes late or foreign. */
 export const moveArb = fc.record({
-  kind: fc.nat(23),
+  kind: fc.nat(24),
   pick: fc.nat(7),
   fits: fc.boolean(),
   plans: fc.array(planArb, { maxLength: 4 }),
@@ -168,6 +171,7 @@ export function toEvent(run: Run, move: Move, clock: number): RunEvent {
       ? { type: "answer_verified", step: modelRef }
       : { type: "answer_refused", step: modelRef, feedback: "wrong", max: 1 },
     { type: "verify_failed", step: modelRef, error, nextAt: move.flag ? nextAt : null },
+    { type: "answered", callId: call?.callId ?? "none", by: "p", content: `answer ${move.pick}` },
   ];
   return events[move.kind % events.length] as RunEvent;
 }
