@@ -25,7 +25,7 @@ export type { RunHandle, RunResult } from "./engine/run-handle.ts";
 export type { OpenCallView, RunView } from "./engine/run-view.ts";
 export type { SessionHandle } from "./engine/session-handle.ts";
 export { type OpenAIOptions, openai } from "./openai/openai.ts";
-export type { Logger, ModelSpec } from "./ports.ts";
+export type { FleetView, Logger, ModelSpec } from "./ports.ts";
 export type { RedactionOptions } from "./redaction/redaction.ts";
 export {
   type AnsweredToolOptions,
