@@ -18,9 +18,6 @@ const fields: Record<string, string> = {
   tools:
     "Tools of the caller, offered to the model after the agent's own. A call of one waits until its result is given from " +
     "outside; no worker executes it.",
-  tools:
-    "Tools of the producer, offered to the model after the agent's own. A call of one waits until its result is given by " +
-    "the run's `answer`. Names are unique and none is one of the agent's.",
   by: "Who starts it, for the run's audit trail. Default: unknown.",
   traceparent: "W3C trace context of the request that caused the run; the run's trace hangs under it.",
 };

@@ -222,9 +222,11 @@ function committing(store: Store): void {
       openCall(2, { state: "lost", startToken: "s", timeoutAt: at + 5 }),
       openCall(3, { state: "asking", askedAt: at, crashes: 1, isolatedStarts: 2, queue: "browser" }),
       openCall(4, { notBefore: at + 1, hold, question, decision: { type: "approved", by: "ann", at } }),
+      openCall(5, { state: "answer", from: "person", askedAt: at, question, answerSchema: { type: "string" } }),
+      openCall(6, { state: "answer", from: "caller", askedAt: at, expiresAt: at + 9 }),
     ];
-    run = await committed(store(), change(run, { calls: states }));
-    expect((await store().load("run-a"))?.calls).toEqual(states);
+    run = await committed(store(), change(run, { calls: states, minReader: 3 }));
+    expect(await store().load("run-a")).toEqual(run);
     run = await committed(store(), change(run, { calls: [] }));
     expect(await store().load("run-a")).toEqual(run);
   });
@@ -289,6 +291,19 @@ function committing(store: Store): void {
       model: { budget: [1] },
       turns: 1,
     });
+  });
+
+  test("keeps the tools of a run's caller, whatever they ask for, through every commit", async () => {
+    const parameters = { type: "object", properties: { a: { enum: ["é", null, 1.5] } }, "x-own": [true] };
+    const tools = [
+      { name: "book", description: "Books.", parameters },
+      { name: "none", description: "", parameters: { type: "object" } },
+    ];
+    let run = await created(store(), { tools });
+    run = await committed(store(), change(run, { turns: 1 }));
+    expect(await store().load("run-a")).toEqual(run);
+    expect(run.tools).toEqual(tools);
+    expect((await store().list({})).runs).toMatchObject([{ tools }]);
   });
 
   test("refuses a record that only a newer version may touch", async () => {
