@@ -5,6 +5,7 @@ import type { ModelClient, ModelSpec } from "../src/ports.ts";
 import { cpuMsSince, type Outcome, serve, type Task } from "./protocol.ts";
 
 const redis = process.argv[2] as string;
+const prefix = process.argv[3] ?? "{drover-bench}";
 const firstRun = /-0$/;
 
 let gaps: number[] = [];
@@ -57,7 +58,7 @@ const agent = defineAgent({
   limits: { maxTurns: 100_000 },
 });
 
-const drover = createDrover({ redis, prefix: "{drover-bench}", agents: [agent] });
+const drover = createDrover({ redis, prefix, agents: [agent] });
 // As many steps at once as the chain has: half on the model queue, half on the tool queue.
 const worker = await drover.work({ concurrency: 50 });
 

@@ -10,10 +10,17 @@ export type Outcome = { elapsedMs: number; cpuMs: number; gaps: number[] };
 
 export type BenchWorker = { measure(task: Task): Promise<Outcome>; stop(): Promise<void> };
 
-/** Starts a worker process. `name`: a file beside this one; `args`: what it takes after the URL. */
-export async function startBenchWorker(name: string, redisUrl: string, ...args: string[]): Promise<BenchWorker> {
+/** Starts a worker process. `name`: a file beside this one; `args`: what it takes after the URL; `env`: added to ours. */
+export async function startBenchWorker(
+  name: string,
+  redisUrl: string,
+  { args = [], env = {} }: { args?: string[]; env?: Record<string, string> } = {},
+): Promise<BenchWorker> {
   const file = fileURLToPath(new URL(name, import.meta.url));
-  const child = fork(file, [redisUrl, ...args], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  const child = fork(file, [redisUrl, ...args], {
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+    env: { ...process.env, ...env },
+  });
   const answers: ((answer: Outcome | Error) => void)[] = [];
   child.on("message", (answer: Outcome) => answers.shift()?.(answer));
   const exited = once(child, "exit").then(() => {

@@ -1,7 +1,7 @@
-// npm run bench [-- --json] [--quick] [--full]
+// npm run bench [-- --json] [--quick] [--full] [--telemetry]
 //
 // Pairs of a bare BullMQ chain and Drover, taken in turns in one run on one Redis, compared as ratios: both share
-// whatever else the machine is doing.
+// whatever else the machine is doing. --telemetry: only what tracing and metrics cost.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,6 +12,7 @@ import { Redis } from "ioredis";
 import { startEmbeddedRedis } from "../src/embedded/redis.ts";
 import { type BenchWorker, startBenchWorker, type Task } from "./protocol.ts";
 import { type Estimate, estimate, median, quantile } from "./stats.ts";
+import { measureTelemetry, printTelemetry } from "./telemetry.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -19,9 +20,11 @@ const { values: flags } = parseArgs({
     quick: { type: "boolean" },
     full: { type: "boolean" },
     steps: { type: "string" },
+    telemetry: { type: "boolean" },
+    pairs: { type: "string" },
   },
 });
-const pairs = flags.quick ? 3 : 10;
+const pairs = Number(flags.pairs ?? (flags.quick ? 3 : 10));
 const stepCounts = flags.steps?.split(",").map(Number) ?? (flags.quick ? [10, 50] : [10, 50, 200, 1_000]);
 
 const runsAtOnce = 200;
@@ -128,7 +131,7 @@ async function storedBytes(redis: Redis): Promise<number> {
 
 /** Finished runs go, so that each pair meets the same Redis. */
 async function forget(redis: Redis): Promise<void> {
-  for await (const keys of keysOf(redis, "{drover-bench}:r:*")) if (keys.length > 0) await redis.unlink(keys);
+  for await (const keys of keysOf(redis, "{drover-bench*}:r:*")) if (keys.length > 0) await redis.unlink(keys);
 }
 
 type Alone = Record<"chain" | "drover", { p50Ms: number; p99Ms: number }> & {
@@ -219,29 +222,38 @@ const dir = await mkdtemp(join(tmpdir(), "drover-bench-"));
 const embedded = process.env.REDIS_URL ? undefined : await startEmbeddedRedis({ dir });
 const url = process.env.REDIS_URL ?? embedded?.url ?? "";
 const redis = new Redis(url);
-const workers: Workers = {
-  chain: await startBenchWorker("chain-worker.ts", url),
-  twoQueues: await startBenchWorker("chain-worker.ts", url, "2"),
-  drover: await startBenchWorker("drover-worker.ts", url),
-};
-try {
-  const rows: Row[] = [];
-  for (const tool of ["read", "write"] as const) {
-    for (const steps of stepCounts.filter((count) => isMeasured(count, tool))) {
-      rows.push(await measureRow(redis, workers, { runs: runsAtOnce, steps, tool }));
+
+async function measureSteps(): Promise<object> {
+  const workers: Workers = {
+    chain: await startBenchWorker("chain-worker.ts", url),
+    twoQueues: await startBenchWorker("chain-worker.ts", url, { args: ["2"] }),
+    drover: await startBenchWorker("drover-worker.ts", url),
+  };
+  try {
+    const rows: Row[] = [];
+    for (const tool of ["read", "write"] as const) {
+      for (const steps of stepCounts.filter((count) => isMeasured(count, tool))) {
+        rows.push(await measureRow(redis, workers, { runs: runsAtOnce, steps, tool }));
+      }
     }
+    say("  one run alone");
+    const alone = await measureAlone(workers);
+    say("  where the time goes");
+    const split = await measureSplit(redis, workers);
+    print(rows, alone, split);
+    const reads = rows.filter(({ tool }) => tool === "read");
+    return { ratioToChain: Object.fromEntries(reads.map((r) => [r.steps, r.ratio.median])), pairs, rows, alone, split };
+  } finally {
+    await Promise.all(Object.values(workers).map((worker) => worker.stop()));
   }
-  say("  one run alone");
-  const alone = await measureAlone(workers);
-  say("  where the time goes");
-  const split = await measureSplit(redis, workers);
-  print(rows, alone, split);
-  const ratioToChain = Object.fromEntries(
-    rows.filter(({ tool }) => tool === "read").map((r) => [r.steps, r.ratio.median]),
-  );
-  if (flags.json) console.log(JSON.stringify({ ratioToChain, pairs, rows, alone, split }));
+}
+
+try {
+  const steps = flags.telemetry ? {} : await measureSteps();
+  const telemetry = await measureTelemetry(url, pairs, () => forget(redis));
+  printTelemetry(telemetry);
+  if (flags.json) console.log(JSON.stringify({ ...steps, telemetry }));
 } finally {
-  await Promise.all(Object.values(workers).map((worker) => worker.stop()));
   redis.disconnect();
   await embedded?.stop();
   await rm(dir, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { isSpanContextValid, type SpanContext, TraceFlags } from "@opentelemetry/api";
 import type { RunTrace } from "../core/run.ts";
 
@@ -16,7 +16,7 @@ export type StepName = {
 
 /** The first 8 bytes of the SHA-256 of the parts, as 16 hex digits, never all zero (which means "no span"). */
 export function deriveSpanId(...parts: (string | number)[]): string {
-  const id = createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
+  const id = hash("sha256", JSON.stringify(parts), "hex").slice(0, 16);
   return /^0+$/.test(id) ? "0000000000000001" : id;
 }
 

@@ -64,11 +64,6 @@ function modelPart(span: StepSpan & { kind: "model" }, withContent: boolean): St
   const { definition, outcome } = span;
   const reply = outcome.type === "reply" ? outcome : undefined;
   const spent = outcome.usage.inputTokens + outcome.usage.outputTokens > 0;
-  const content = {
-    instructions: toInstructions(span.request.instructions),
-    input: toInputMessages(span.request.messages),
-    output: reply && toOutputMessages(reply.reply, reply.finishReason),
-  };
   return {
     name: `${names.operations.chat} ${definition.model}`,
     kind: SpanKind.CLIENT,
@@ -81,17 +76,22 @@ function modelPart(span: StepSpan & { kind: "model" }, withContent: boolean): St
       ...names.ofRequest(definition.request, outcome.dropped),
       ...names.ofResponse({ ...outcome, finishReason: reply?.finishReason }),
       ...(reply || spent ? { ...names.ofUsage(outcome.usage), ...names.ofCache(outcome.usage) } : {}),
-      ...(withContent ? names.ofModelContent(content) : {}),
+      ...(withContent ? modelContent(span) : {}),
     },
   };
 }
 
+/** Made only if it is recorded: it grows with the transcript. */
+function modelContent({ request, outcome }: StepSpan & { kind: "model" }): Attributes {
+  return names.ofModelContent({
+    instructions: toInstructions(request.instructions),
+    input: toInputMessages(request.messages),
+    output: outcome.type === "reply" ? toOutputMessages(outcome.reply, outcome.finishReason) : undefined,
+  });
+}
+
 function toolPart(span: StepSpan & { kind: "tool" }, withContent: boolean): StepPart {
   const { call, effect, description } = span;
-  const content = {
-    arguments: toArguments(call.arguments),
-    result: span.result === undefined ? undefined : toResult(span.result),
-  };
   return {
     name: `${names.operations.tool} ${call.name}`,
     kind: SpanKind.INTERNAL,
@@ -100,9 +100,16 @@ function toolPart(span: StepSpan & { kind: "tool" }, withContent: boolean): Step
     attributes: {
       ...names.operation(names.operations.tool),
       ...names.ofTool({ name: call.name, id: call.id, callId: call.callId, effect, description }),
-      ...(withContent ? names.ofToolContent(content) : {}),
+      ...(withContent ? toolContent(span) : {}),
     },
   };
+}
+
+function toolContent({ call, result }: StepSpan & { kind: "tool" }): Attributes {
+  return names.ofToolContent({
+    arguments: toArguments(call.arguments),
+    result: result === undefined ? undefined : toResult(result),
+  });
 }
 
 /** A mark at the run's start, so that a run that never ends can be found. */

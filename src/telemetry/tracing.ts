@@ -99,7 +99,7 @@ export function createTelemetryOnForeignProvider(options: TelemetryOptions): Tra
     guard(() => {
       if (!isSampled(run.trace)) return;
       const span = redact(plan());
-      finish(begun ?? start(tracer, span, contextOf(run.trace, span.parentSpanId)), span);
+      finish(begun ? complete(begun, span) : start(tracer, span, contextOf(run.trace, span.parentSpanId)), span);
     });
   return {
     startTrace(runId, traceparent) {
@@ -199,12 +199,12 @@ function spanRedactor(redactor: Redactor): (plan: SpanPlan) => SpanPlan {
     if (typeof value === "string") return once(value);
     return Array.isArray(value) && typeof value[0] === "string" ? redactor.value(value) : value;
   };
-  return (plan) => ({
-    ...plan,
-    name: redactor.text(plan.name),
-    errorType: plan.errorType === undefined ? undefined : redactor.text(plan.errorType),
-    attributes: Object.fromEntries(Object.entries(plan.attributes).map(([name, value]) => [name, redact(value)])),
-  });
+  // In place: a plan is made for one span, and copying its attributes for each would cost as much as making them.
+  return (plan) => {
+    const { attributes, errorType } = plan;
+    for (const name in attributes) attributes[name] = redact(attributes[name]);
+    return { ...plan, name: once(plan.name), errorType: errorType === undefined ? undefined : once(errorType) };
+  };
 }
 
 /** Times go as dates: SDKs before 3 take a number that lies before this process's start for a time since it. */
@@ -213,10 +213,13 @@ function start(tracer: Tracer, span: SpanPlan, parent: Context): Span {
   return tracer.startSpan(name, { kind, attributes, startTime: new Date(span.startedAt) }, parent);
 }
 
-/** Ends a span; what a plan says also reaches a span that was begun before it was known. */
-function finish(span: Span, plan: SpanPlan): void {
+/** Makes a span that was begun before its plan was known what the plan says. */
+function complete(span: Span, plan: SpanPlan): Span {
   span.updateName(plan.name);
-  span.setAttributes(plan.attributes);
+  return span.setAttributes(plan.attributes);
+}
+
+function finish(span: Span, plan: SpanPlan): void {
   if (plan.errorType !== undefined) {
     span.setAttributes(errorType(plan.errorType));
     span.setStatus({ code: SpanStatusCode.ERROR });
