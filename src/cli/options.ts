@@ -31,6 +31,19 @@ export function toPairs(text: string, earlier: Record<string, string> = {}): Rec
   return { ...earlier, [text.slice(0, at)]: text.slice(at + 1) };
 }
 
+const unitsMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A date, or a time ago, in epoch ms. */
+export function toTime(text: string): number {
+  const ago = /^(\d{1,9})([smhd])$/.exec(text);
+  if (ago) return Date.now() - Number(ago[1]) * (unitsMs[ago[2] ?? ""] ?? 0);
+  const at = /^\d{4}-/.test(text) ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  throw new InvalidArgumentError(
+    "Expected a date such as 2026-11-30T12:00:00Z, or a time ago such as 90s, 15m, 2h, 7d.",
+  );
+}
+
 /** Collects values of an option that may be given several times. */
 export function toList(text: string, earlier: readonly string[] = []): string[] {
   return [...earlier, text];

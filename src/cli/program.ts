@@ -2,21 +2,26 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { z } from "zod";
 import type { Exit } from "./command.ts";
+import { registerAnswer } from "./commands/answer.ts";
 import { registerCancel } from "./commands/cancel.ts";
 import { registerCheck } from "./commands/check.ts";
 import { registerApprove, registerDeny } from "./commands/decide.ts";
+import { registerDelete } from "./commands/delete.ts";
 import { registerDemo } from "./commands/demo.ts";
 import { registerDev } from "./commands/dev.ts";
 import { registerDoctor } from "./commands/doctor.ts";
 import { registerKeys } from "./commands/keys.ts";
 import { registerList } from "./commands/list.ts";
+import { registerReplay } from "./commands/replay.ts";
 import { registerRetry } from "./commands/retry.ts";
+import { registerSend } from "./commands/send.ts";
 import { registerServe } from "./commands/serve.ts";
 import { registerShow } from "./commands/show.ts";
 import { registerStart } from "./commands/start.ts";
 import { registerWatch } from "./commands/watch.ts";
 import { registerWorker } from "./commands/worker.ts";
-import { createContext } from "./context.ts";
+import { addCompletion } from "./completion.ts";
+import { type Context, createContext } from "./context.ts";
 
 const commands = [
   registerDemo,
@@ -26,11 +31,15 @@ const commands = [
   registerStart,
   registerWatch,
   registerShow,
+  registerReplay,
   registerList,
-  registerCancel,
+  registerSend,
   registerApprove,
   registerDeny,
+  registerAnswer,
+  registerCancel,
   registerRetry,
+  registerDelete,
   registerKeys,
   registerDoctor,
   registerCheck,
@@ -39,8 +48,22 @@ const commands = [
 /** Runs one command line, program name left out, and resolves to its exit code. */
 export async function runCli(argv: string[]): Promise<number> {
   const context = createContext(process.cwd());
-  const { output } = context;
   const exit: Exit = { code: 0 };
+  const program = createProgram(context, exit);
+  await addCompletion(program, context, argv);
+  for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);
+  try {
+    await program.parseAsync(argv, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    return error.exitCode;
+  }
+  return exit.code;
+}
+
+/** All commands with their options, ready to parse. */
+export function createProgram(context: Context, exit: Exit): Command {
+  const { output } = context;
   const program = new Command("drover")
     .description("Durable, queue-driven agent workers on Redis and BullMQ")
     .version(readVersion())
@@ -52,14 +75,7 @@ export async function runCli(argv: string[]): Promise<number> {
       "\nSettings come from the environment or .env: REDIS_URL, OPENAI_API_KEY and others (see README).",
     );
   for (const register of commands) register(program, context, exit);
-  for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);
-  try {
-    await program.parseAsync(argv, { from: "user" });
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    return error.exitCode;
-  }
-  return exit.code;
+  return program;
 }
 
 function readVersion(): string {

@@ -39,7 +39,12 @@ async function check(context: Context, file: string, options: Options): Promise<
     return ok ? 0 : 1;
   }
   for (const { name, definition, tools } of agents) {
-    const names = tools.length === 0 ? "no tools" : tools.map((tool) => `${tool.name} (${tool.effect})`).join(", ");
+    const names =
+      tools.length === 0
+        ? "no tools"
+        : tools
+            .map((tool) => `${tool.name} (${tool.answeredBy ? `answered by a ${tool.answeredBy}` : tool.effect})`)
+            .join(", ");
     output.line(`${output.mark("bold", name)}  ${definition.model}  ${names}`);
   }
   if (settings.length > 0) output.table(...toSettingsRows(settings));

@@ -24,7 +24,7 @@ export function toStatus(
 }
 
 /** `1200 in (800 cached), 90 out, $0.0031`. */
-function toUsage(usage: Usage): string {
+export function toUsage(usage: Usage): string {
   const cached = usage.cachedTokens > 0 ? ` (${usage.cachedTokens} cached)` : "";
   const cost = usage.costUsd === undefined ? "" : `, $${usage.costUsd.toFixed(4)}`;
   const estimated = usage.estimated ? ", partly estimated" : "";
