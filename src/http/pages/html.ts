@@ -13,8 +13,12 @@ export function html(strings: TemplateStringsArray, ...values: unknown[]): Html 
 
 function toSafe(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toSafe);
-  return typeof value === "string" ? visible(value) : value;
+  if (typeof value !== "string") return value;
+  return visible(value.length > longest ? `${value.slice(0, longest).toWellFormed()}…` : value);
 }
+
+/** No piece of text makes a page larger than by this, in characters, wherever it is put; see also `longText`. */
+const longest = 10_000;
 
 // Line feeds and tabs stay; so do the joiners that emoji and some scripts are written with.
 const hidden = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/gu;

@@ -40,8 +40,10 @@ export function diffWindow(
     const was = transcript[index] as Message;
     rows.push(isSame(message, was) ? { kind: "same", index, message } : { kind: "changed", index, message, was });
     waiting.splice(found, 1);
-    // What came before in the transcript and was not found went into another message.
-    if (found >= next) next = found;
+    // System text is sent before all else and tells nothing of where the others are; of those, what came before one
+    // that was found, and was not found itself, went into another.
+    if (isSystem(message)) next -= found < next ? 1 : 0;
+    else next = found;
   }
   while (gaps.length > 0) pushGap(rows, gaps);
   return rows;
@@ -53,13 +55,15 @@ function pushGap(rows: WindowRow[], gaps: [number, number][]): void {
 }
 
 function findLike(message: Message, waiting: readonly number[], transcript: readonly Message[], next: number): number {
-  const start = message.role === "system" || message.role === "developer" ? 0 : next;
+  const start = isSystem(message) ? 0 : next;
   for (let place = start; place < Math.min(waiting.length, start + lookAhead); place++) {
     const other = transcript[waiting[place] as number];
     if (other && isLike(message, other)) return place;
   }
   return -1;
 }
+
+const isSystem = ({ role }: Message): boolean => role === "system" || role === "developer";
 
 function isLike(sent: Message, kept: Message): boolean {
   if (sent.role !== kept.role) return false;
