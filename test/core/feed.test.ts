@@ -61,3 +61,16 @@ describe("text that was given out", () => {
     expect(feedDelta(startFeed(feedStart, 2), { turn: 2, attempt: 1, execution: "x", text: "a" })?.events).toEqual([]);
   });
 });
+
+test("a reader in the middle of a text can have all of it again, and learns if it is void", () => {
+  const again = startFeed({ seq: 1, execution: "x1", length: 2 }, 0, true);
+  const fed = feedDelta(again, { turn: 1, attempt: 1, execution: "x1", text: "Hello" });
+  expect(fed?.events).toMatchObject([{ type: "text", text: "Hello", id: "1.x1.5" }]);
+  const { events } = feedEntry(again, answered("Hello"), textOf);
+  expect(events).toMatchObject([{ type: "text", text: "Hello" }, { type: "model_answered" }]);
+  const other = feedDelta(again, { turn: 1, attempt: 1, execution: "x2", text: "Bye" });
+  expect(other?.events).toMatchObject([
+    { type: "text_superseded", execution: "x1" },
+    { type: "text", text: "Bye" },
+  ]);
+});

@@ -14,7 +14,7 @@ export function makeDocument(parts: readonly Api[]): object {
   whole.openAPIRegistry.registerComponent("securitySchemes", "session", {
     type: "apiKey",
     in: "cookie",
-    name: "drover_session",
+    name: "drover",
     description: "Somebody signed in to the pages. Requests that change something also bring the CSRF token.",
   });
   return whole.getOpenAPI31Document({
