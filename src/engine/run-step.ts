@@ -41,7 +41,7 @@ async function runStep(deps: RunStepDeps, delivery: Delivery, active: ActiveStep
   const beganAt = clock.now();
   const loaded = recalled(deps, delivery) ?? (await load(deps, delivery));
   if (!loaded) {
-    deps.logger.warn({ runId }, "a step was delivered for a run that does not exist; it was dropped");
+    deps.logger.info({ runId }, "a step was dropped: its run was deleted, or its record was lost");
     return done;
   }
   const { run } = loaded;

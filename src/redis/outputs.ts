@@ -2,12 +2,16 @@ import { z } from "zod";
 import type { RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
+import { unwrap } from "./read.ts";
 import { parseStored } from "./run-codec.ts";
 
 /** Characters of a piece; so much is read for the shortest range. */
 const pieceLength = 65_536;
 /** Pieces written or read at a time: a megabyte of text or so, so that others are not held up. */
 const piecesAtOnce = 16;
+
+/** A late result of a run that was removed meanwhile goes by itself, should nobody drop it. */
+const keptWithoutRunMs = 3_600_000;
 
 const pieceSchema = z.string();
 const lengthSchema = z.int().nonnegative();
@@ -22,12 +26,16 @@ type Outputs = Pick<RunStore, "putOutput" | "readOutput" | "dropOutputs">;
 export function createOutputs(connection: RedisConnection, keys: Keys): Outputs {
   return {
     async putOutput(runId, ref, text) {
-      const { outputs } = keys.run(runId);
+      const { head, outputs } = keys.run(runId);
       for (const some of inBatches(0, Math.ceil(text.length / pieceLength))) {
         const fields = some.flatMap((piece) => [`${ref}:${piece}`, JSON.stringify(pieceOf(text, piece))]);
         await connection.use((client) => client.hset(outputs, ...fields));
       }
-      await connection.use((client) => client.hset(outputs, ref, text.length));
+      const isHeld = await connection.use(async (client) => {
+        const replies = await client.pipeline().hset(outputs, ref, text.length).exists(head).exec();
+        return (replies ?? []).map(unwrap)[1] === 1;
+      });
+      if (!isHeld) await connection.use((client) => client.pexpire(outputs, keptWithoutRunMs));
     },
 
     async readOutput(runId, ref, from, to) {

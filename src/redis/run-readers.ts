@@ -71,9 +71,9 @@ export function createReaders(connection: RedisConnection, keys: Keys): Readers 
 
     async publishLive(runId, deltas) {
       if (deltas.length === 0) return;
-      const { live, channel } = keys.run(runId);
+      const { live, head, channel } = keys.run(runId);
       const args = [JSON.stringify(deltas), liveEntriesKept, liveKeptMs, liveAfterEndMs, channel];
-      await connection.use((client) => runScript(client, publishLiveScript, { keys: [live], args }));
+      await connection.use((client) => runScript(client, publishLiveScript, { keys: [live, head], args }));
     },
 
     async readLive(runId, from) {

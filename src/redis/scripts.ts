@@ -117,12 +117,13 @@ return {1}
 `;
 
 /**
- * Appends live text and says so.
+ * Appends live text and says so, unless the run is gone: a late word of a removed run would lie there for a day.
  *
- * KEYS: 1 live. ARGV: 1 JSON, 2 how many entries to keep, about, 3 ms to keep the text of a run that goes on,
+ * KEYS: 1 live, 2 head. ARGV: 1 JSON, 2 how many entries to keep, about, 3 ms to keep the text of a run that goes on,
  * 4 ms to keep it after the end, 5 channel. An expiry that the end of the run has set is left alone.
  */
 export const publishLiveScript = `
+if redis.call('EXISTS', KEYS[2]) == 0 then return end
 redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'd', ARGV[1])
 local left = redis.call('PTTL', KEYS[1])
 if left < 0 or left > tonumber(ARGV[4]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end

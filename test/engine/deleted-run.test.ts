@@ -1,0 +1,81 @@
+// Catches: a step that outlives its run and brings a part of it back, or never ends.
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { defineAgent } from "../../src/define-agent.ts";
+import { createMemorySignals } from "../../src/testing/memory-signals.ts";
+import { type ScriptedTurn, scriptedModel } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { makeBench, takeStep } from "./support.ts";
+
+/** A bench with a worker that holds a step and hears of nothing, as a frozen one does, while the run is cancelled and deleted. */
+async function deletedUnderway(stage: "model" | "tool") {
+  const bench = makeBench();
+  const began = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<string>();
+  const hold = (): Promise<string> => {
+    began.resolve();
+    return answer.promise;
+  };
+  const wait = defineTool({
+    name: "wait",
+    description: "Waits.",
+    parameters: z.object({}),
+    effect: "write",
+    maxResultTokens: 100,
+    execute: hold,
+  });
+  const call = { toolCalls: [{ name: "wait", arguments: {} }] };
+  const late = async (): Promise<ScriptedTurn> => ({ deltas: ["late ", "text"], text: await hold() });
+  const model = scriptedModel([
+    ({ messages }) => {
+      if (messages.at(-1)?.content === "another") return "fine";
+      return stage === "tool" ? call : late();
+    },
+  ]);
+  const agent = defineAgent({ name: "a", instructions: "", model, tools: [wait] });
+  const operator = bench.process();
+  const frozen = bench.process({ agents: [agent], signals: createMemorySignals() });
+  await operator.client.start("a", "go", { runId: "run-a" });
+  if (stage === "tool") await bench.queue.run(frozen.runStep);
+  const taken = takeStep(bench);
+  const step = frozen.runStep(taken.delivery);
+  await began.promise;
+  await operator.client.command("run-a", { type: "cancel_requested", by: "ann", reason: "over" });
+  await operator.client.delete("run-a");
+  return { bench, frozen, taken, step, answer: answer.resolve };
+}
+
+test.each(["model", "tool"] as const)(
+  "a %s step of a run that was deleted ends, and brings nothing back",
+  async (stage) => {
+    const { bench, frozen, taken, step, answer } = await deletedUnderway(stage);
+    answer("x ".repeat(20_000));
+    const outcome = await step;
+    expect(outcome).toEqual({ type: "done" });
+    taken.end(outcome);
+    const { store, queue } = bench;
+    expect(await store.load("run-a")).toBeNull();
+    expect(await store.readMessages("run-a", 0, 9)).toEqual([]);
+    expect(await store.readFeed("run-a", 0, 9)).toEqual([]);
+    expect((await store.readLive("run-a", "0")).deltas).toEqual([]);
+    expect((await store.list({})).runs).toEqual([]);
+    // What it queued along with a commit that was refused ends as it is taken.
+    await queue.drain(frozen.runStep, { advanceTime: false });
+    expect(queue.list()).toEqual([]);
+    // Delivered once more, by a worker that died after all.
+    expect(await frozen.runStep({ ...taken.delivery, deliveries: 2, lostWorkers: 1 })).toEqual({ type: "done" });
+    expect(queue.list()).toEqual([]);
+  },
+);
+
+test("a late step of a run that was deleted does nothing to another run that took its id", async () => {
+  const { bench, frozen, taken, step, answer } = await deletedUnderway("tool");
+  await bench.process().client.start("a", "another", { runId: "run-a" });
+  const before = await bench.store.loadWithMessages("run-a");
+  answer("x ".repeat(20_000));
+  taken.end(await step);
+  expect(await bench.store.loadWithMessages("run-a")).toEqual(before);
+  expect(before?.messages).toEqual([{ role: "user", content: "another" }]);
+  await bench.queue.drain(frozen.runStep, { advanceTime: true });
+  expect(await bench.store.load("run-a")).toMatchObject({ status: "completed", turns: 1 });
+});
