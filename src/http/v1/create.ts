@@ -13,7 +13,7 @@ import type { CallerTool } from "./request.ts";
 import { isOutage } from "./responses-log.ts";
 
 /** A request to begin or go on with a run, read and checked. */
-export type Creation = Pick<KeptRequest, "kind" | "echo" | "items" | "wantsJson" | "includeUsage"> & {
+export type Creation = Pick<KeptRequest, "kind" | "echo" | "items" | "wantsJson" | "includeUsage" | "live"> & {
   body: Record<string, unknown>;
   entries: InputEntry[];
   instructions?: string | undefined;
@@ -30,9 +30,10 @@ const prefixes = { response: "resp_", chat: "chatcmpl-" } as const;
  * Begins what a request asks for, once: the same request with the same idempotency key gives the same response, however
  * often and wherever it is sent. Nothing waits for a model here.
  *
+ * @returns what is kept of it, and whether it was not there before.
  * @throws V1Error "idempotency_error" if the key was used for another request.
  */
-export async function create(asking: Asking, creation: Creation): Promise<Kept> {
+export async function create(asking: Asking, creation: Creation): Promise<Kept & { isNew: boolean }> {
   const { deps, context } = asking;
   const { tenant } = context.var.caller;
   const key = readKey(asking, creation);
@@ -40,7 +41,8 @@ export async function create(asking: Asking, creation: Creation): Promise<Kept> 
     prefixes[creation.kind] + newTail(key === undefined ? undefined : { endpoint: creation.kind, tenant, key });
   const hash = hashRequest(creation.body);
   const known = key === undefined ? undefined : await deps.responses.get(id);
-  const record = known ?? (await deps.responses.create(await makeRecord(asking, creation, { id, hash })));
+  const record =
+    known ?? (await makeRecord(asking, creation, { id, hash, isRetry: key === undefined && isSentAgain(asking) }));
   const kept = readKept(record);
   if (kept.request.hash !== hash) {
     const message = "This idempotency key was used for another request. Use a new one, or send the same request.";
@@ -53,7 +55,7 @@ export async function create(asking: Asking, creation: Creation): Promise<Kept> 
     if (!known && (key === undefined || !isOutage(error))) await deps.responses.remove(id).catch(() => false);
     throw error;
   }
-  return kept;
+  return { ...kept, isNew: record.id === id && !known };
 }
 
 const longestKey = 255;
@@ -72,16 +74,25 @@ function hashRequest({ stream: _stream, stream_options: _options, ...body }: Rec
   return hashOf(canonical(body));
 }
 
+/** OpenAI's clients count how often they have sent a request again. */
+function isSentAgain({ context }: Asking): boolean {
+  return Number(context.req.header("x-stainless-retry-count") ?? 0) > 0;
+}
+
+type Identity = { id: string; hash: string; isRetry: boolean };
+
+/** Keeps what the request does, unless somebody has: then that is what it does. */
 async function makeRecord(
   asking: Asking,
   creation: Creation,
-  { id, hash }: { id: string; hash: string },
+  { id, hash, isRetry }: Identity,
 ): Promise<ResponseRecord> {
   const { deps, context } = asking;
-  const { kind, echo, items, wantsJson, includeUsage, entries, instructions, previous, conversation } = creation;
+  const { kind, echo, items, wantsJson, includeUsage, live, entries, instructions, previous, conversation } = creation;
   const instructionsHash = instructions === undefined ? null : hashOf(instructions);
-  const wanted = { id, model: echo.model, entries, instructionsHash, previous, conversation };
+  const wanted = { id, hash, isRetry, model: echo.model, entries, instructionsHash, previous, conversation };
   const planned = await (kind === "chat" ? planChat : planResponse)(asking, wanted);
+  if (planned.same) return planned.same.record;
   const request: KeptRequest = {
     kind,
     hash,
@@ -93,10 +104,12 @@ async function makeRecord(
     plan: planned.plan,
     session: planned.session,
     ...(includeUsage ? { includeUsage } : {}),
+    ...(live ? { live } : {}),
   };
   await leave(asking, planned, id);
   const { tenant } = context.var.caller;
-  return { id, runId: planned.runId, tenant, createdAt: deps.now(), afterSeq: planned.afterSeq, request };
+  const { runId, afterSeq } = planned;
+  return deps.responses.create({ id, runId, tenant, createdAt: deps.now(), afterSeq, request });
 }
 
 async function leave({ context }: Asking, { left }: Planned, id: string): Promise<void> {
@@ -108,7 +121,8 @@ async function begin(asking: Asking, creation: Creation, { record, request }: Ke
   const { plan } = request;
   if (plan.type === "answer") return giveAnswers(asking, creation, record);
   const { context } = asking;
-  const { instructions, metadata, tools } = creation;
+  const { metadata, tools } = creation;
+  const instructions = plan.type === "start" && plan.goesOn ? undefined : creation.instructions;
   const before = plan.type === "branch" ? await readHistory(asking, plan.from) : [];
   const input: InputMessage[] = [
     ...(instructions === undefined ? [] : [{ role: "developer" as const, content: instructions }]),

@@ -13,6 +13,10 @@ import { type Kept, type Plan, readKept } from "./record.ts";
 export type Wanted = {
   /** Of the response that is being made. */
   id: string;
+  /** Of the request's body. */
+  hash: string;
+  /** The client says that it sends this again, with no key to know it by. */
+  isRetry: boolean;
   model: string;
   entries: InputEntry[];
   instructionsHash: string | null;
@@ -31,6 +35,8 @@ export type Planned = {
   runTools?: string[] | undefined;
   /** A run that waits for answers and will get none: what it was about goes on in another. */
   left?: string | undefined;
+  /** The response that an equal request has made from here already. */
+  same?: Kept | undefined;
 };
 
 export type Asking = { deps: HttpDeps; context: HttpContext };
@@ -91,15 +97,19 @@ async function planNext({ deps, context }: Asking, wanted: Wanted, previous: Kep
   const plan: Plan = { type: "branch", session: id, from: record.id };
   const branch: Planned = { plan, runId: id, afterSeq: 0, session: id, instructionsHash };
   if (calls.length > 0) {
-    if (!(await claimCalls(deps, id, run, calls))) return branch;
+    const holder = await claimCalls(deps, id, run, calls);
+    if (holder !== id) return { ...branch, same: await findSame(deps, wanted, holder) };
     if (!canGoOn(run, wanted, request.instructionsHash)) return { ...branch, left: run.runId };
     return toAnswer(run, { ...request, afterSeq: state.seq });
   }
   const isOwn = request.session !== null && !request.session.startsWith("conv_");
   const isSame = request.instructionsHash === instructionsHash && record.tenant === context.var.caller.tenant;
-  if (!isOwn || !isSame || !(await claim(deps, id, `next_${record.id}`, run))) return branch;
+  if (!isOwn || !isSame) return branch;
+  const holder = await claim(deps, id, `next_${record.id}`, run);
+  // Going on twice with the same words may be meant; sending them again says that it isn't.
+  if (holder !== id) return { ...branch, same: wanted.isRetry ? await findSame(deps, wanted, holder) : undefined };
   const session = request.session ?? undefined;
-  return { ...branch, plan: { type: "start", session }, session: request.session };
+  return { ...branch, plan: { type: "start", session, goesOn: true }, session: request.session };
 }
 
 /** Ids of the calls that a Response left to its caller. */
@@ -123,12 +133,14 @@ async function planWaiting({ deps, context }: Asking, wanted: Wanted, fresh: Pla
   const run = results[0] ? await deps.store.load(results[0].runId) : null;
   const { tenant } = context.var.caller;
   if (!run || (tenant !== undefined && run.tenant !== tenant)) return fresh;
+  const holder = await deps.responses.get(toClaimId(run, results[0]?.callId));
+  if (holder && holder.runId !== wanted.id) return { ...fresh, same: await findSame(deps, wanted, holder.runId) };
   const open = run.calls.filter(({ state }) => state !== "settled");
   const waitsFor = open.map(({ callId }) => toWireCallId(run.runId, callId));
   const given = new Set(results.map(({ id }) => id));
   const isFor = open.length > 0 && waitsFor.every((id) => given.has(id));
   const isCallers = open.every((call) => call.state === "answer" && call.from === "caller");
-  if (!isFor || !isCallers || !(await claimCalls(deps, wanted.id, run, waitsFor))) return fresh;
+  if (!isFor || !isCallers || (await claimCalls(deps, wanted.id, run, waitsFor)) !== wanted.id) return fresh;
   // The response that began the run is named like it.
   const begun = await deps.responses.get(run.runId);
   const { session, instructionsHash } = begun ? readKept(begun).request : { session: null, instructionsHash: null };
@@ -154,14 +166,24 @@ function toAnswer(run: Run, { session, instructionsHash, afterSeq }: Place): Pla
   return { plan: { type: "answer" }, runId: run.runId, afterSeq, session, instructionsHash, runTools };
 }
 
-/** Claims the right to answer a turn's calls. */
-function claimCalls(deps: HttpDeps, by: string, run: Run, [call = ""]: readonly string[]): Promise<boolean> {
-  const turn = fromWireCallId(call)?.callId.split("-")[1] ?? "0";
-  return claim(deps, by, `next_${run.runId}_${turn}`, run);
+/** Claims the right to answer a turn's calls. @returns the id of the response that has it */
+function claimCalls(deps: HttpDeps, by: string, run: Run, [call = ""]: readonly string[]): Promise<string> {
+  return claim(deps, by, toClaimId(run, fromWireCallId(call)?.callId), run);
 }
 
-/** True if nobody else has gone on from there. */
-async function claim({ responses, now }: HttpDeps, by: string, id: string, { tenant }: Run): Promise<boolean> {
+function toClaimId({ runId }: Run, callId: string | undefined): string {
+  return `next_${runId}_${callId?.split("-")[1] ?? "0"}`;
+}
+
+/** Whoever asks first goes on from there. @returns the id of the response that does */
+async function claim({ responses, now }: HttpDeps, by: string, id: string, { tenant }: Run): Promise<string> {
   const record = { id, runId: by, tenant, createdAt: now(), afterSeq: 0, request: {} };
-  return (await responses.create(record)).runId === by;
+  return (await responses.create(record)).runId;
+}
+
+/** The response that an equal request has made. */
+async function findSame({ responses }: HttpDeps, { hash }: Wanted, id: string): Promise<Kept | undefined> {
+  const record = await responses.get(id);
+  const kept = record && readKept(record);
+  return kept?.request.hash === hash ? kept : undefined;
 }

@@ -167,7 +167,7 @@ function saidBy(answer: AssistantMessage, asJson: boolean): ["text" | "refusal",
 /** Takes what becomes of a call, and ends the Response once the run waits for the caller alone. */
 function settled(making: Making, event: RunFeedEvent): void {
   const { state } = making;
-  const asked = askedOfCaller(event);
+  const asked = event.type === "answer_asked" && event.from === "caller" ? event.callId : undefined;
   const callId = asked ?? (event.type === "tool_finished" ? event.callId : undefined);
   if (callId === undefined) return;
   state.asked = asked === undefined ? state.asked.filter((other) => other !== callId) : [...state.asked, callId];
@@ -178,12 +178,6 @@ function settled(making: Making, event: RunFeedEvent): void {
   if (state.asked.length > 0) askCaller(making, event.at);
   // All were refused at once, or were others': what was said with them was no final word.
   else closeItem(making, "incomplete");
-}
-
-/** The call that waits for the caller's answer from this event on. */
-function askedOfCaller(event: RunFeedEvent): string | undefined {
-  const entry = event as { type: string; callId?: string; from?: string };
-  return entry.type === "answer_asked" && entry.from === "caller" ? entry.callId : undefined;
 }
 
 function askCaller(making: Making, at: number): void {

@@ -8,12 +8,13 @@ import type { Echo } from "./wire.ts";
 
 /**
  * What a request does, decided once, so that the same request sent again does the same.
- * - `start`: a run of its own, in a session (a chat completion's has none);
+ * - `start`: a run of its own, in a session (a chat completion's has none); `goesOn`: one that begins with the same
+ *   instructions;
  * - `branch`: a run in a new session that begins with what was said up to the end of the response `from`;
  * - `answer`: goes on with a run that waits for the caller.
  */
 export type Plan =
-  | { type: "start"; session?: string | undefined }
+  | { type: "start"; session?: string | undefined; goesOn?: true | undefined }
   | { type: "branch"; session: string; from: string }
   | { type: "answer" };
 
@@ -33,6 +34,8 @@ export type KeptRequest = {
   session: string | null;
   /** Chat only: the last chunk tells the usage. */
   includeUsage?: boolean | undefined;
+  /** Chat only: text goes out as it comes. */
+  live?: boolean | undefined;
 };
 
 const keptSchema = z.looseObject({

@@ -6,13 +6,14 @@ import { create } from "./create.ts";
 import { badField, toV1Error, V1Error } from "./errors.ts";
 import { listItems } from "./input-items.ts";
 import { type Asking, readVisible } from "./plan.ts";
-import { lastResponse, readProgress, unknownResponse } from "./progress.ts";
+import { readProgress, unknownResponse } from "./progress.ts";
 import { type Kept, toSubject } from "./record.ts";
 import { removeResponse } from "./remove.ts";
 import { readResponseBody } from "./request.ts";
 import { toCreation } from "./response-request.ts";
-import { isOutage, projections, type ResponsesLog } from "./responses-log.ts";
-import type { WireResponse } from "./wire.ts";
+import type { ResponsesLog } from "./responses-log.ts";
+import { waitForEnd } from "./wait.ts";
+import { toResponse, type WireResponse } from "./wire.ts";
 
 /** `/v1/responses`: each response is a durable run, or a part of one between two questions to the caller. */
 export function addResponses(app: HttpApp, deps: HttpDeps, log: ResponsesLog): void {
@@ -30,7 +31,7 @@ export function addResponses(app: HttpApp, deps: HttpDeps, log: ResponsesLog): v
     const kept = await create(asking(context), await toCreation(asking(context), body));
     context.header("x-drover-run-id", kept.record.runId);
     if (body.stream) return streamEvents(context, { deps, log, kept, from: 0 });
-    if (body.background) return context.json(await show(asking(context), kept));
+    if (body.background) return context.json(kept.isNew ? toBegun(kept) : await show(asking(context), kept));
     return answerLate(context, deps, (signal) => waitForEnd(deps, kept, signal));
   });
 
@@ -70,6 +71,11 @@ export function isLive({ status }: Pick<WireResponse, "status">): boolean {
   return status === "queued" || status === "in_progress";
 }
 
+/** A Response that was just created, whatever a worker may have done for it since. */
+function toBegun(kept: Kept): WireResponse {
+  return toResponse(toSubject(kept), { status: kept.record.afterSeq > 0 ? "in_progress" : "queued" });
+}
+
 /** A Response by now. While its run waits for something, its metadata says for what. */
 async function show({ deps, context }: Asking, kept: Kept): Promise<WireResponse> {
   const { response } = await readProgress(deps, kept);
@@ -80,22 +86,6 @@ async function show({ deps, context }: Asking, kept: Kept): Promise<WireResponse
   const about = call === undefined ? {} : { drover_call_id: call.callId };
   const more = view.waitingFor === undefined ? {} : { drover_run_id: view.runId };
   return { ...response, metadata: { ...response.metadata, ...more, ...waiting, ...about } };
-}
-
-/** The Response once it has ended. */
-async function waitForEnd(deps: HttpDeps, kept: Kept, signal: AbortSignal): Promise<WireResponse> {
-  let response: WireResponse | undefined;
-  for (;;) {
-    try {
-      for await (const { events } of projections(deps, toSubject(kept), signal))
-        response = lastResponse(events) ?? response;
-      if (response) return response;
-    } catch (error) {
-      if (!isOutage(error) || signal.aborted) throw error;
-    }
-    signal.throwIfAborted();
-    await new Promise((resolve) => setTimeout(resolve, 500));
-  }
 }
 
 /** The number of the first event to send. @throws V1Error for a cursor that no client can have */

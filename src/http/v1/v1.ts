@@ -1,6 +1,7 @@
 import { Hono } from "hono";
 import { requireScope } from "../access/access.ts";
 import type { HttpApp, HttpDeps, HttpEnv } from "../types.ts";
+import { addChat } from "./chat.ts";
 import { errorResponse, V1Error } from "./errors.ts";
 import { findAgent, toModel } from "./models.ts";
 import { addResponses } from "./responses.ts";
@@ -30,6 +31,7 @@ export function createV1(deps: HttpDeps): HttpApp {
     return context.json(toModel(await findAgent(deps, context.req.param("name"))));
   });
   addResponses(app, deps, log);
+  addChat(app, deps);
 
   app.all("*", (context) => {
     const { method, path } = context.req;

@@ -1,4 +1,5 @@
 import OpenAI, { type ClientOptions } from "openai";
+import type { ResponseStreamEvent } from "openai/resources/responses/responses";
 import type { Agent } from "../../../src/define-agent.ts";
 import { defineAgent } from "../../../src/define-agent.ts";
 import type { HttpDeps } from "../../../src/http/types.ts";
@@ -10,9 +11,13 @@ import { createTestHttp, type TestHttp, type TestHttpOptions } from "../../suppo
 
 export type V1 = { http: TestHttp; client: OpenAI; clientOf(options: ClientOptions): OpenAI };
 
+type V1Options = TestHttpOptions & {
+  /** Of what is kept of responses; default: the process's. */
+  clock?: { now(): number };
+};
+
 /** All of HTTP in memory, and the official client in front of it, which sends nothing again unless asked to. */
-export async function createV1Test({ agents, ...options }: TestHttpOptions): Promise<V1> {
-  const clock = { now: () => Date.now() };
+export async function createV1Test({ agents, clock = Date, ...options }: V1Options): Promise<V1> {
   const presence = createMemoryPresence({ clock });
   const known = agents.map(({ code }) => toKnownAgent(code, undefined, Date.now()));
   await presence.tell(worker(agents), known, [], 3_600_000);
@@ -57,4 +62,24 @@ export function makeAgent(
     tools,
     ...(maxTurns === undefined ? {} : { limits: { maxTurns } }),
   });
+}
+
+/** Holds a turn until the test lets it go on. */
+export function gate(): { before(step: ScriptedReply): ScriptedReply; reached: Promise<void>; open(): void } {
+  const reached = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  return {
+    before: (step) => async (request) => {
+      reached.resolve();
+      await Promise.race([opened.promise, new Promise((resolve) => request.signal.addEventListener("abort", resolve))]);
+      return typeof step === "function" ? step(request) : step;
+    },
+    reached: reached.promise,
+    open: opened.resolve,
+  };
+}
+
+/** All pieces of text in a stream's events, joined. */
+export function textOfAll(events: readonly ResponseStreamEvent[]): string {
+  return events.map((event) => (event.type === "response.output_text.delta" ? event.delta : "")).join("");
 }
