@@ -62,7 +62,7 @@ async function readFleet(options: FleetReaderOptions): Promise<FleetView> {
 }
 
 /** The queues that are always there, and those that workers serve or agents put steps into. */
-export function queueNames(workers: readonly WorkerPresence[], agents: readonly KnownAgent[]): string[] {
+function queueNames(workers: readonly WorkerPresence[], agents: readonly KnownAgent[]): string[] {
   const named = [...workers.flatMap(({ queues }) => queues), ...agents.flatMap(({ queues = [] }) => queues)];
   return [...new Set([...ownQueues, ...named.toSorted()])];
 }
