@@ -1,4 +1,6 @@
 import { type Backend, openBackend } from "../backend.ts";
+import { type Board, createBoard } from "../bullmq/board.ts";
+import type { Redactor } from "../core/redact.ts";
 import { createRunApi, type DroverOptions, prepare } from "../drover.ts";
 import { createWatch } from "../engine/watch.ts";
 import { createHttp } from "../http/app.ts";
@@ -53,14 +55,25 @@ export function createDroverServer(options: DroverServerOptions): DroverServer {
   const backend = openBackend(backendOptions, "producer");
   const closing = new AbortController();
   const { redactor } = backendOptions.redaction;
-  const deps = makeDeps(backend, createKeys(backendOptions.prefix), { settings, closing: closing.signal, redactor });
-  const answer = createHttp({ ...deps, ...(renderMetrics ? { metrics: renderMetrics } : {}) });
+  const keys = createKeys(backendOptions.prefix);
+  const deps = makeDeps(backend, keys, { settings, closing: closing.signal, redactor });
+  const board = makeBoard(backend, keys, redactor);
+  const { telemetry } = backendOptions;
+  const stopObserving = telemetry.observeFleet(() => backend.fleet.read());
+  const answer = createHttp({
+    ...deps,
+    telemetry,
+    board: board.fetch,
+    ...(renderMetrics ? { metrics: renderMetrics } : {}),
+  });
   const listening: Listening[] = [];
   let closed: Promise<void> | undefined;
 
   async function close(): Promise<void> {
     closing.abort();
     await Promise.all(listening.map((one) => one.close(graceMs)));
+    stopObserving();
+    await board.close();
     await backend.close();
     await shutdown();
   }
@@ -98,6 +111,17 @@ function makeDeps(backend: Backend, keys: Keys, own: Own): HttpDeps {
       await connection.use((client) => client.ping());
     },
   };
+}
+
+function makeBoard({ connection, fleet }: Backend, keys: Keys, redactor: Redactor): Board {
+  const names = async (): Promise<string[]> => (await fleet.read()).queues.map(({ name }) => name);
+  return createBoard({
+    connection: connection.client,
+    prefix: keys.queuePrefix,
+    names,
+    basePath: "/ui/queues",
+    redactor,
+  });
 }
 
 function defined<T extends object>(value: T): Partial<T> {

@@ -44,6 +44,9 @@ export async function listen(
 function makeServer(answer: Answer, { requestTimeoutMs }: HttpSettings): Server {
   const fetch = (request: Request, env: unknown): Promise<Response> => {
     const { incoming } = env as HttpBindings;
+    // It would send back what it was sent, and a request of this method cannot even be made.
+    if (request.method === "TRACE" || request.method === "TRACK")
+      return Promise.resolve(new Response(null, { status: 405 }));
     return answer(toRequest(request, incoming), { address: incoming.socket.remoteAddress });
   };
   const server = createAdaptorServer({
@@ -61,11 +64,15 @@ function makeServer(answer: Answer, { requestTimeoutMs }: HttpSettings): Server 
   return server;
 }
 
-/** A body of unknown length is read through a request that can be made anew, which the adapter's own cannot. */
-function toRequest(request: Request, incoming: IncomingMessage): Request {
-  if (incoming.headers["transfer-encoding"] === undefined) return request;
+/**
+ * The adapter's own request cannot be made anew, as the limit of bodies does for one of unknown length, and has a body to
+ * it where none was sent. A request without a length is therefore made from its parts.
+ */
+function toRequest(request: Request, { headers: sent }: IncomingMessage): Request {
+  if (sent["content-length"] !== undefined || request.method === "GET" || request.method === "HEAD") return request;
   const { url, method, headers, body, signal } = request;
-  return new Request(url, { method, headers, signal, ...(body ? { body, duplex: "half" } : {}) });
+  const hasBody = sent["transfer-encoding"] !== undefined && body !== null;
+  return new Request(url, { method, headers, signal, ...(hasBody ? { body, duplex: "half" } : {}) });
 }
 
 function isLoopback(host: string): boolean {
