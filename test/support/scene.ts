@@ -147,23 +147,23 @@ async function restAt(
 
 async function fleetOf(drover: Backend["drover"], clock: ManualClock): Promise<FleetView> {
   const at = clock.now();
-  const worker = (host: string, pid: number, running: number, queues: string[], agents: string[]): WorkerPresence => ({
+  const worker = (host: string, pid: number, running: number, agents: string[]): WorkerPresence => ({
     id: `${host}-${pid}`,
     host,
     pid,
     version: "0.1.0",
     startedAt: at - 9_400_000 - pid,
     seenAt: at - 1_300,
-    queues,
+    queues: ["model", "tools"],
     concurrency: 100,
     running,
     agents,
   });
   const main = ["support", "researcher", "historian"];
   const workers = [
-    worker("worker-eu-1", 4120, 41, ["model", "tools"], main),
-    worker("worker-eu-2", 4122, 38, ["model", "tools"], main),
-    worker("worker-us-1", 977, 3, ["model", "tools"], ["release-manager"]),
+    worker("worker-eu-1", 4120, 41, main),
+    worker("worker-eu-2", 4122, 38, main),
+    worker("worker-us-1", 977, 3, ["release-manager"]),
   ];
   const agent = (name: string, tools: string[], version?: string): FleetView["agents"][number] => ({
     name,

@@ -147,7 +147,8 @@ function problemsOf(page: string): string[] {
 
 describe("hostile content is text on every page", () => {
   test.each(Object.entries(attacks))("%s", (_, text) => {
-    for (const [name, page] of Object.entries(pagesOf(text))) expect(problemsOf(String(page)), name).toEqual([]);
+    for (const [name, page] of Object.entries(pagesOf(text)))
+      expect([name, ...problemsOf(String(page))]).toEqual([name]);
   });
 
   test("any text", () => {
@@ -165,6 +166,7 @@ describe("hostile content is text on every page", () => {
   test("a text of 1 MB in every field makes no page that a browser could not show", () => {
     const pages = pagesOf("<b>&".repeat(262_144));
     // Four characters that must be escaped take 16: this is 10 texts of the most that is shown of one.
-    for (const [name, page] of Object.entries(pages)) expect(String(page).length, name).toBeLessThan(4_000_000);
+    const tooLarge = Object.entries(pages).filter(([, page]) => String(page).length > 4_000_000);
+    expect(tooLarge.map(([name]) => name)).toEqual([]);
   });
 });
