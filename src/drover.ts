@@ -12,14 +12,17 @@ import type { Engine } from "./engine/engine.ts";
 import type { RunHandle } from "./engine/run-handle.ts";
 import { type RunView, toView } from "./engine/run-view.ts";
 import type { SessionHandle } from "./engine/session-handle.ts";
+import { isolatedStep } from "./isolate.ts";
 import type { AgentRegistry, FleetView, Logger, RunFilter, Telemetry } from "./ports.ts";
 import { secretsOfEnvironment, toKnown } from "./redaction/known.ts";
 import { type RedactionOptions, toRedaction } from "./redaction/redaction.ts";
 import { redisSecrets } from "./redis/redis-options.ts";
 import { createLogger, redactLogs } from "./telemetry/logger.ts";
+import { type MetricsListener, type MetricsOptions, serveMetrics } from "./telemetry/metrics-listener.ts";
 import { type StartedTelemetry, startTelemetry } from "./telemetry/sdk.ts";
 import { startWorker, type WorkerHandle, type WorkOptions } from "./worker.ts";
 
+export type { MetricsOptions } from "./telemetry/metrics-listener.ts";
 export type { WorkerHandle, WorkOptions } from "./worker.ts";
 
 export type DroverOptions = {
@@ -42,6 +45,11 @@ export type DroverOptions = {
   telemetry?: Telemetry | undefined;
   /** Default: JSON lines of warnings and errors on standard error. */
   logger?: Logger | undefined;
+  /**
+   * Serves metrics in Prometheus's format while a worker of it works; default: not. They are also sent over OTLP, as the
+   * `OTEL_*` variables say.
+   */
+  metrics?: MetricsOptions | undefined;
   /** Secrets are redacted in logs, traces and results. `patterns` adds to what is one; `stored` also redacts what is kept. */
   redaction?: RedactionOptions | undefined;
 };
@@ -82,12 +90,13 @@ export type Drover = {
 export function createDrover(options: DroverOptions): Drover {
   const { agents = [] } = options;
   const byName = indexAgents(agents);
-  const { backendOptions, shutdown } = prepare(options, byName);
+  const { backendOptions, shutdown, renderMetrics } = prepare(options, byName, { prometheus: !!options.metrics });
   const toolQueues = new Map(
     agents.map((agent) => [agent.name, [...new Set(agent.tools.flatMap((tool) => tool.queue ?? []))]]),
   );
   const workers: WorkerHandle[] = [];
   let producer: Backend | undefined;
+  let metrics: Promise<MetricsListener> | undefined;
   let closing: Promise<void> | undefined;
 
   function refuseClosed(): void {
@@ -103,6 +112,7 @@ export function createDrover(options: DroverOptions): Drover {
   async function close(): Promise<void> {
     await Promise.allSettled(workers.map((worker) => worker.stop()));
     await producer?.close();
+    await (await metrics?.catch(() => undefined))?.close();
     await shutdown();
   }
 
@@ -112,6 +122,9 @@ export function createDrover(options: DroverOptions): Drover {
       if (byName.size === 0) {
         throw new DroverError("invalid", "agents: a worker needs at least one agent. Pass them to createDrover.");
       }
+      // An isolated step runs in this program's process started again, where the port is taken.
+      if (options.metrics && renderMetrics && !isolatedStep()) metrics ??= serveMetrics(renderMetrics, options.metrics);
+      await metrics;
       const handle = await startWorker({ ...backendOptions, toolQueues, flush: shutdown }, work);
       workers.push(handle);
       return handle;

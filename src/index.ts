@@ -15,6 +15,7 @@ export {
   createDrover,
   type Drover,
   type DroverOptions,
+  type MetricsOptions,
   type RunList,
   type WorkerHandle,
   type WorkOptions,

@@ -104,8 +104,11 @@ export interface RunStore {
   remove(run: Run): Promise<boolean>;
   /** Ids of runs that owe something since before `before` (epoch ms), oldest first, `limit` of them from `offset`. */
   owing(before: number, limit: number, offset?: number): Promise<string[]>;
-  /** True if nobody else holds the lease; it is then held for `ms`. For work that one process of a fleet should do. */
-  tryLease(name: string, ms: number): Promise<boolean>;
+  /**
+   * True if nobody holds the lease; it is then held for `ms`. For work that one process of a fleet should do. A named
+   * holder also renews what it holds.
+   */
+  tryLease(name: string, ms: number, holder?: string): Promise<boolean>;
   /** Keeps an agent definition under its hash; once is enough. */
   putDefinition(hash: string, definition: AgentDefinition): Promise<void>;
   getDefinition(hash: string): Promise<AgentDefinition | null>;

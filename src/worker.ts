@@ -3,6 +3,7 @@ import { ownQueues } from "./bullmq/queue-depths.ts";
 import { toolQueue } from "./bullmq/step-job.ts";
 import { createStepWorker } from "./bullmq/step-worker.ts";
 import { DroverError } from "./core/errors.ts";
+import { readInTurn } from "./engine/fleet-turn.ts";
 import { startSweeper } from "./engine/sweep.ts";
 import { createIds } from "./ids.ts";
 import { beginIsolated, endIsolated, isolatedStep } from "./isolate.ts";
@@ -86,17 +87,20 @@ async function takeSteps(backend: Backend, deps: WorkerDeps, options: WorkOption
   });
   await worker.start();
   const sweeper = startSweeper(backend);
+  const id = createIds().token();
+  const stopObserving = deps.telemetry.observeFleet(readInTurn(backend, id));
   const presence = startPresence({
     ...deps,
     presence: backend.presence,
     clock,
     served: new Map([...deps.toolQueues].map(([agent, named]) => [agent, named.map(toolQueue)])),
-    worker: { id: createIds().token(), queues: served, concurrency },
+    worker: { id, queues: served, concurrency },
     running: () => worker.stats().running,
   });
   let stopping: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     await worker.stop();
+    stopObserving();
     await sweeper.stop();
     await presence.stop();
     await backend.close();

@@ -33,6 +33,7 @@ test("an empty environment gives the defaults of the table", () => {
     httpPort: 7717,
     httpBodyLimitBytes: 2_097_152,
     httpTimeoutMs: 30_000,
+    metricsHost: "127.0.0.1",
     otel: {},
   });
 });

@@ -29,7 +29,7 @@ export async function startWorker(context: Context, options: WorkerOptions): Pro
   const config = context.config();
   const { agents, redis, queues, concurrency = config.concurrency } = options;
   const logger = createLogger({ level: config.logLevel, destination: process.stderr });
-  const { prefix, payloadLimitBytes, stopGraceMs: graceMs, policy } = config;
+  const { prefix, payloadLimitBytes, stopGraceMs: graceMs, policy, metricsPort: port, metricsHost: host } = config;
   const drover = createDrover({
     redis,
     prefix,
@@ -38,6 +38,7 @@ export async function startWorker(context: Context, options: WorkerOptions): Pro
     logger,
     policy,
     redaction: redactionOf(config),
+    metrics: port === undefined ? undefined : { port, host },
   });
   try {
     const worker = await drover.work({ concurrency, queues, graceMs });

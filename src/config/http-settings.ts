@@ -3,7 +3,9 @@ import { readApiKeys } from "./read-api-keys.ts";
 import { integer, isHttpUrl, trueOrFalse } from "./read-values.ts";
 import type { SettingSpec } from "./setting.ts";
 
-/** What `drover serve` is set by. */
+const hostSchema = z.string().regex(/^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$/);
+
+/** What `drover serve` and the metrics of a worker are set by. */
 export const httpSpecs: readonly SettingSpec[] = [
   {
     key: "httpPort",
@@ -21,7 +23,7 @@ export const httpSpecs: readonly SettingSpec[] = [
     defaultValue: "127.0.0.1",
     expected: "a host name or an address like 127.0.0.1, ::1 or 0.0.0.0, without a port",
     secret: false,
-    schema: z.string().regex(/^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$/),
+    schema: hostSchema,
   },
   {
     key: "apiKeys",
@@ -70,5 +72,24 @@ export const httpSpecs: readonly SettingSpec[] = [
     expected: "a URL like http://localhost:16686/trace/{traceId}, with {traceId} in it",
     secret: false,
     schema: z.string().refine((text) => text.includes("{traceId}") && isHttpUrl(text)),
+  },
+  {
+    key: "metricsPort",
+    name: "DROVER_METRICS_PORT",
+    description:
+      "Port on which `drover worker` answers `GET /metrics` for Prometheus; 0 takes any free one. `drover serve` answers it on its own port.",
+    defaultValue: undefined,
+    expected: "a whole number from 0 to 65535",
+    secret: false,
+    schema: integer(0, 65_535),
+  },
+  {
+    key: "metricsHost",
+    name: "DROVER_METRICS_HOST",
+    description: "Address of `DROVER_METRICS_PORT`. Whoever can reach it can read it: it takes no keys.",
+    defaultValue: "127.0.0.1",
+    expected: "a host name or an address like 127.0.0.1, ::1 or 0.0.0.0, without a port",
+    secret: false,
+    schema: hostSchema,
   },
 ];

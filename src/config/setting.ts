@@ -33,6 +33,9 @@ export type Config = {
   httpSecureCookies: boolean | undefined;
   /** Where a trace is looked at, with `{traceId}` in it; undefined: nowhere. */
   traceUrl: string | undefined;
+  /** Where a worker answers `GET /metrics`; undefined: nowhere. */
+  metricsPort: number | undefined;
+  metricsHost: string;
   /** The standard `OTEL_*` variables, as they are. */
   otel: Record<string, string>;
 };

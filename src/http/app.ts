@@ -4,6 +4,7 @@ import { DroverError } from "../core/errors.ts";
 import type { StartOptions } from "../engine/client.ts";
 import type { RunHandle } from "../engine/run-handle.ts";
 import { createAccess } from "./access/access.ts";
+import { limitNesting } from "./nesting.ts";
 import { createPages } from "./pages/pages.ts";
 import { answerProblem, createErrorHandler, isOpenAiPath, toProblem } from "./problem.ts";
 import { createRunsApi } from "./runs/runs-api.ts";
@@ -33,6 +34,7 @@ export function createHttp(deps: HttpDeps): (request: Request, peer?: Peer) => P
   app.use(access.identify);
   app.use(limitTime(deps.settings.requestTimeoutMs));
   app.use(limitBody(deps.settings.bodyLimitBytes));
+  app.use(limitNesting);
   app.use(async (context, next) => {
     const { caller } = context.var;
     // Whether the server is well, anybody may ask.
@@ -48,10 +50,10 @@ export function createHttp(deps: HttpDeps): (request: Request, peer?: Peer) => P
 }
 
 /** Watching a run reads over what all watchers share. */
-function withSharedFeed({ runs, watch }: HttpDeps): RunApi {
+function withSharedFeed({ runs, watch, telemetry }: HttpDeps): RunApi {
   const share = (handle: RunHandle): RunHandle => ({
     ...handle,
-    events: (options) => watch.events(handle.id, options),
+    events: (options) => counted(watch.events(handle.id, options), telemetry),
   });
   const start = async (agent: string, input: string, options?: StartOptions): Promise<RunHandle> =>
     share(await runs.start(agent, input, options));
@@ -60,6 +62,16 @@ function withSharedFeed({ runs, watch }: HttpDeps): RunApi {
     start: start as RunApi["start"],
     get: ((runId: string) => share(runs.get(runId))) as RunApi["get"],
   };
+}
+
+/** Events of somebody who counts as a watcher until they end. */
+async function* counted<T>(events: AsyncGenerator<T>, telemetry: HttpDeps["telemetry"]): AsyncGenerator<T> {
+  telemetry?.count({ what: "watcher" });
+  try {
+    yield* events;
+  } finally {
+    telemetry?.count({ what: "watcher" }, -1);
+  }
 }
 
 /** Streams have begun by then; below `/v1` an answer may take as long as the model does. */

@@ -3,7 +3,17 @@ import type { RunFeedEvent } from "../core/feed.ts";
 import type { Redactor } from "../core/redact.ts";
 import type { Drover } from "../drover.ts";
 import type { FollowOptions } from "../engine/follow.ts";
-import type { FleetReader, KeyStore, Logger, Presence, ResponseStore, RunStore, Scope, StoredKey } from "../ports.ts";
+import type {
+  FleetReader,
+  KeyStore,
+  Logger,
+  Presence,
+  ResponseStore,
+  RunStore,
+  Scope,
+  StoredKey,
+  Telemetry,
+} from "../ports.ts";
 
 /** What is done with runs; the same for applications, HTTP and pages. */
 export type RunApi = Pick<Drover, "start" | "get" | "session" | "list" | "count" | "delete">;
@@ -63,6 +73,8 @@ export type HttpDeps = {
   now: () => number;
   /** Resolves while Redis answers. */
   ready: () => Promise<void>;
+  /** Told of requests and of who follows runs; undefined: nobody is. */
+  telemetry?: Pick<Telemetry, "count" | "recordRequest"> | undefined;
   /** In Prometheus's text format; undefined: metrics are off. */
   metrics?: (() => Promise<string>) | undefined;
   /** The raw queues' pages, mounted below `/queues`. */

@@ -1,16 +1,18 @@
 import type { Run } from "../core/run.ts";
 import { transcriptOf } from "../core/session.ts";
 import type { CommitResult, Logger, RunStore } from "../ports.ts";
-import { type CommitInput, toCommitArguments, toRemoveArguments } from "./commit-plan.ts";
+import { type CommitInput, toCommitArguments } from "./commit-plan.ts";
 import { createDampedWarning, type RedisConnection } from "./connection.ts";
 import { createIndexReaders } from "./index-readers.ts";
 import type { Keys } from "./keys.ts";
+import { createLeases } from "./leases.ts";
 import { createTranscriptLoader } from "./load-transcript.ts";
 import { createOutputs } from "./outputs.ts";
 import { readHead, readHeadWithEntries, runScript, toFields } from "./read.ts";
+import { removeRun } from "./remove-run.ts";
 import { damaged, decodeHead } from "./run-codec.ts";
 import { createReaders } from "./run-readers.ts";
-import { commitScript, removeScript } from "./scripts.ts";
+import { commitScript } from "./scripts.ts";
 import { createSessionStore } from "./sessions.ts";
 
 export type RedisRunStoreOptions = {
@@ -68,15 +70,8 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     ...createOutputs(connection, keys),
     ...createSessionStore(connection, keys),
     ...createIndexReaders({ connection, keys, warn: createDampedWarning(options.logger) }),
+    remove: (run) => removeRun(connection, keys, run),
 
-    async remove(run) {
-      const plan = toRemoveArguments(keys, run);
-      const [removed] = await connection.use((client) => runScript(client, removeScript, plan));
-      return removed === 1;
-    },
-
-    async tryLease(name, ms) {
-      return (await connection.use((client) => client.set(keys.lease(name), "1", "PX", ms, "NX"))) === "OK";
-    },
+    ...createLeases({ connection, keys }),
   };
 }

@@ -10,6 +10,7 @@ const require = createRequire(import.meta.url);
 
 type Sdk = typeof import("@opentelemetry/sdk-metrics");
 type InstrumentType = import("@opentelemetry/sdk-metrics").InstrumentType;
+type ResourceMetrics = import("@opentelemetry/sdk-metrics").ResourceMetrics;
 type Reader = InstanceType<Sdk["MetricReader"]>;
 
 export type StartedMetrics = {
@@ -41,7 +42,7 @@ export function startMetrics(
   logger: Logger,
   { prometheus = false }: { prometheus?: boolean } = {},
 ): StartedMetrics | undefined {
-  if (!shared.isUsed() && isProviderRegistered()) {
+  if (!shared.current() && isProviderRegistered()) {
     const metrics = createMetrics(metricsApi.getMeter("drover"), logger);
     return { metrics, stop: async () => metrics.stop() };
   }
@@ -52,11 +53,28 @@ export function startMetrics(
   if (!isRendered && !otlp) return undefined;
   try {
     const { value, release } = shared.use(() => startSdk(env, { logger, otlp, isRendered }));
-    return { ...value, stop: release };
+    return { metrics: value.metrics, render: isRendered ? value.render : undefined, stop: release };
   } catch (thrown) {
     logger.warn({ error: toError(thrown).message }, "the OpenTelemetry SDK could not be started; metrics are off");
     return undefined;
   }
+}
+
+/** Counts for whoever of this process has metrics, now or later: a server beside a worker. Nothing until then. */
+export function createLateMetrics(): Metrics {
+  const now = (): Metrics | undefined => shared.current()?.metrics;
+  return {
+    recordStart: (run) => now()?.recordStart(run),
+    recordStep: (span) => now()?.recordStep(span),
+    recordApproval: (run, call) => now()?.recordApproval(run, call),
+    recordEnd: (run) => now()?.recordEnd(run),
+    recordUsage: (run, usage, definition) => now()?.recordUsage(run, usage, definition),
+    count: (of, by) => now()?.count(of, by),
+    recordRequest: (request) => now()?.recordRequest(request),
+    // Whoever has metrics tells of the fleet.
+    observeFleet: () => () => {},
+    stop() {},
+  };
 }
 
 function isProviderRegistered(): boolean {
@@ -86,7 +104,7 @@ function startSdk(env: Env, ways: Ways): StartedMetrics {
   const metrics = createMetrics(meter, ways.logger);
   return {
     metrics,
-    ...(ways.isRendered ? { render: createRender(reader) } : {}),
+    render: createRender(reader),
     async stop() {
       await flush(provider, giveUp);
       metrics.stop();
@@ -136,10 +154,13 @@ function positive(text: string | undefined): number | undefined {
 
 /** What the reader reads as Prometheus's text format. */
 export function createRender(reader: Reader): () => Promise<string> {
-  const { PrometheusSerializer } =
-    require("@opentelemetry/exporter-prometheus") as typeof import("@opentelemetry/exporter-prometheus");
-  const serializer = new PrometheusSerializer(undefined, false, undefined, false, true);
+  let serializer: { serialize(metrics: ResourceMetrics): string } | undefined;
   return async () => {
+    if (!serializer) {
+      const { PrometheusSerializer } =
+        require("@opentelemetry/exporter-prometheus") as typeof import("@opentelemetry/exporter-prometheus");
+      serializer = new PrometheusSerializer(undefined, false, undefined, false, true);
+    }
     const { resourceMetrics } = await reader.collect({ timeoutMillis: renderMs });
     return serializer.serialize(resourceMetrics);
   };

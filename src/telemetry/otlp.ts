@@ -87,11 +87,11 @@ export async function flush(sdk: { shutdown(): Promise<void> }, giveUp: () => vo
 /** One of a kind in this process, for any number of users: made for the first, stopped after the last. */
 export function createShared<T extends { stop(): Promise<void> }>(): {
   use(make: () => T): { value: T; release(): Promise<void> };
-  isUsed(): boolean;
+  current(): T | undefined;
 } {
   let shared: { value: T; users: number } | undefined;
   return {
-    isUsed: () => shared !== undefined,
+    current: () => shared?.value,
     use(make) {
       shared ??= { value: make(), users: 0 };
       const held = shared;

@@ -1,7 +1,7 @@
 import type { Redactor } from "../core/redact.ts";
 import type { Logger, Telemetry } from "../ports.ts";
-import { combine, withoutMetrics } from "./combine.ts";
-import { startMetrics } from "./metrics-sdk.ts";
+import { combine } from "./combine.ts";
+import { createLateMetrics, startMetrics } from "./metrics-sdk.ts";
 import { createNoTelemetry } from "./no-telemetry.ts";
 import { isTrue } from "./otlp.ts";
 import { startTraces } from "./traces-sdk.ts";
@@ -44,11 +44,8 @@ export function startTelemetry(
   if (isTrue(env.OTEL_SDK_DISABLED)) return off;
   const traces = startTraces(env, logger, redactor);
   const metrics = startMetrics(env, logger, { prometheus: prometheus === true });
-  if (!traces && !metrics) return off;
   return {
-    telemetry: metrics
-      ? combine(traces?.traces ?? off.telemetry, metrics.metrics)
-      : withoutMetrics(traces?.traces ?? off.telemetry),
+    telemetry: combine(traces?.traces ?? off.telemetry, metrics?.metrics ?? createLateMetrics()),
     renderMetrics: metrics?.render,
     async shutdown() {
       await Promise.all([traces?.stop(), metrics?.stop()]);

@@ -33,7 +33,7 @@ export function startTraces(
   redactor?: Redactor,
 ): { traces: Traces; stop(): Promise<void> } | undefined {
   const captureContent = isTrue(env.OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT);
-  if (!shared.isUsed() && isProviderRegistered()) {
+  if (!shared.current() && isProviderRegistered()) {
     const tracer = trace.getTracer("drover");
     const traces = createTelemetryOnForeignProvider({ tracer, captureContent, logger, redactor });
     return { traces, stop: async () => {} };

@@ -90,14 +90,15 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
 function createShared(
   clock: Clock | undefined,
 ): Pick<RunStore, "tryLease" | "putDefinition" | "getDefinition" | "putOutput" | "readOutput" | "dropOutputs"> {
-  const leases = new Map<string, number>();
+  const leases = new Map<string, { until: number; holder: string | undefined }>();
   const outputs = new Map<string, string>();
   const definitions = new Map<string, AgentDefinition>();
   return {
-    async tryLease(name, ms) {
+    async tryLease(name, ms, holder) {
       const now = clock?.now() ?? 0;
-      if ((leases.get(name) ?? 0) > now) return false;
-      leases.set(name, now + ms);
+      const held = leases.get(name);
+      if (held && held.until > now && (holder === undefined || held.holder !== holder)) return false;
+      leases.set(name, { until: now + ms, holder });
       return true;
     },
     async putDefinition(hash, definition) {

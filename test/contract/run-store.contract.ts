@@ -420,6 +420,10 @@ function leases(store: Store): void {
     expect(free.filter(Boolean)).toHaveLength(1);
     expect(await store().tryLease("sweep", 60_000)).toBe(false);
     expect(await store().tryLease("other", 60_000)).toBe(true);
+    expect(await store().tryLease("named", 60_000, "ann")).toBe(true);
+    expect(await store().tryLease("named", 60_000, "bob")).toBe(false);
+    expect(await store().tryLease("named", 60_000, "ann")).toBe(true);
+    expect(await store().tryLease("named", 60_000)).toBe(false);
   });
 }
 

@@ -38,7 +38,7 @@ export function createAccess(deps: HttpDeps): Access {
     identify: every(
       begin,
       requestId({ limitLength: 64 }),
-      requestLog(logger),
+      requestLog(logger, deps.telemetry),
       answerHeaders(secure),
       createGuard(parts),
     ),
