@@ -103,9 +103,18 @@ export function toProblem(thrown: unknown): Problem {
   if (thrown instanceof HTTPException && thrown.status in titles && thrown.status < 500) {
     return { status: thrown.status as ProblemStatus, code: "invalid", detail: thrown.message };
   }
+  if (isBrokenOff(thrown)) {
+    return { status: 400, code: "invalid", detail: "The request ended before all of it was here. Send it again." };
+  }
   const detail =
     "The request was not answered because of a fault in the server. Its log says more under the request id.";
   return { status: 500, code: "internal", detail };
+}
+
+/** What Node throws where a body is read and the other side went away, or sent what is none. */
+function isBrokenOff(thrown: unknown): boolean {
+  const { code, message } = toError(thrown) as NodeJS.ErrnoException;
+  return code === "ECONNRESET" && message === "aborted";
 }
 
 /** Answers whatever was thrown; faults of ours are logged. */

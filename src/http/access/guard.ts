@@ -100,10 +100,15 @@ function toLogin(context: HttpContext): Response {
   return context.redirect(`/login?next=${encodeURIComponent(pathname + search)}`, 303);
 }
 
+/** Forms of other types may be broken in ways that their parsers throw at. */
+export function isForm(context: HttpContext): boolean {
+  return /^application\/x-www-form-urlencoded\b/i.test(context.req.header("content-type") ?? "");
+}
+
 async function hasToken(context: HttpContext, csrf: string): Promise<boolean> {
   const header = context.req.header("x-csrf-token");
   if (header !== undefined) return isSameSecret(header, csrf);
-  if (!/^application\/x-www-form-urlencoded\b/i.test(context.req.header("content-type") ?? "")) return false;
+  if (!isForm(context)) return false;
   const { csrf: field } = await context.req.parseBody();
   return typeof field === "string" && isSameSecret(field, csrf);
 }

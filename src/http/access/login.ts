@@ -2,9 +2,9 @@ import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { type Html, html } from "../pages/html.ts";
 import { layout } from "../pages/layout.ts";
-import { answerProblem } from "../problem.ts";
+import { answerProblem, type Problem } from "../problem.ts";
 import type { HttpApp, HttpContext, HttpEnv } from "../types.ts";
-import { type AccessParts, foreign, tooLarge, tooMany, toTrouble } from "./guard.ts";
+import { type AccessParts, foreign, isForm, tooLarge, tooMany, toTrouble } from "./guard.ts";
 import { isOwnOrigin, toLocalPath } from "./origin.ts";
 
 const limitForm = bodyLimit({
@@ -38,6 +38,7 @@ async function signIn({ keyring, sessions, failures, deps }: AccessParts, contex
   // Else a stranger's page could sign somebody in with the stranger's key.
   if (!isOwnOrigin(context)) return answerProblem(context, foreign);
   const { address } = context.env;
+  if (!isForm(context)) return answerProblem(context, noForm);
   const form = await context.req.parseBody();
   const key = typeof form.key === "string" ? form.key.trim() : "";
   const next = toLocalPath(typeof form.next === "string" ? form.next : undefined);
@@ -62,6 +63,12 @@ async function signIn({ keyring, sessions, failures, deps }: AccessParts, contex
     401,
   );
 }
+
+const noForm: Problem = {
+  status: 415,
+  code: "invalid",
+  detail: "A sign-in is a form: send its fields as application/x-www-form-urlencoded.",
+};
 
 const overPlainHttp =
   "The sign-in cookie goes over HTTPS only, and this page came over plain HTTP. Open it by https://, or set DROVER_HTTP_SECURE_COOKIES=false where the server runs.";
