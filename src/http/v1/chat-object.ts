@@ -14,28 +14,32 @@ export type ChatAnswer = {
 };
 
 /** @throws V1Error for a run that failed or was cancelled: a chat completion has no field for that */
-export function toChatAnswer({ status, output, error, usage }: WireResponse): ChatAnswer {
-  if (status === "queued" || status === "in_progress") {
-    throw new V1Error(
-      503,
-      "The server is closing. Send the request again: with the same Idempotency-Key it is the same run.",
-    );
-  }
-  if (status === "failed" || status === "cancelled") {
-    const { code = status, message = "The run was cancelled." } = (error ?? {}) as { code?: string; message?: string };
-    throw new V1Error(500, message, { code });
-  }
+export function toChatAnswer(response: WireResponse): ChatAnswer {
+  refuseFailed(response);
+  const { status, output, usage } = response;
   const said = output.find((item): item is MessageItem => item.type === "message")?.content ?? [];
   const calls = output.filter((item): item is FunctionCallItem => item.type === "function_call");
   const texts = said.flatMap((part) => (part.type === "output_text" ? [part.text] : []));
-  const refusals = said.flatMap((part) => (part.type === "refusal" ? [part.refusal] : []));
+  const [refusal = null] = said.flatMap((part) => (part.type === "refusal" ? [part.refusal] : []));
+  const ended = status === "incomplete" ? "length" : "stop";
   return {
     content: texts.length === 0 ? null : texts.join(""),
-    refusal: refusals[0] ?? null,
+    refusal,
     calls,
-    finishReason: calls.length > 0 ? "tool_calls" : status === "incomplete" ? "length" : "stop",
+    finishReason: calls.length > 0 ? "tool_calls" : ended,
     usage: toChatUsage(usage as WireUsage),
   };
+}
+
+function refuseFailed({ status, error }: WireResponse): void {
+  const { code, message } = (error ?? {}) as { code?: string; message?: string };
+  if (status === "failed") throw new V1Error(500, message ?? "The run failed.", { code });
+  if (status === "cancelled") throw new V1Error(500, "The run was cancelled.", { code: "cancelled" });
+  if (status === "completed" || status === "incomplete") return;
+  throw new V1Error(
+    503,
+    "The server is closing. Send the request again: with the same Idempotency-Key it is the same run.",
+  );
 }
 
 function toChatUsage(usage: WireUsage): Record<string, unknown> {

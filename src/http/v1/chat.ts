@@ -54,34 +54,47 @@ type Chunk = Record<string, unknown>;
  * not to count (`live`); else when the answer is committed.
  */
 async function* toChunks(deps: HttpDeps, kept: Kept, signal: AbortSignal): AsyncGenerator<Chunk> {
-  const { record, request } = kept;
-  const created = Math.floor(record.createdAt / 1_000);
-  const head = { id: record.id, object: "chat.completion.chunk", created, model: request.echo.model };
-  const usage = request.includeUsage ? { usage: null } : {};
-  const chunk = (delta: Chunk, finishReason: string | null = null): Chunk => ({
-    ...head,
-    choices: [{ index: 0, delta, logprobs: null, finish_reason: finishReason }],
-    ...usage,
-  });
+  const chunk = chunksOf(kept);
   yield chunk({ role: "assistant", content: "" });
   let sent = "";
   let response: WireResponse | undefined;
   for await (const { events } of projections(deps, toSubject(kept), signal)) {
     response = lastResponse(events) ?? response;
-    if (!request.live) continue;
-    const text = textOf(events, sent);
+    const text = kept.request.live ? textOf(events, sent) : "";
     if (text !== "") yield chunk({ content: text });
     sent += text;
   }
-  if (!response || signal.aborted) return;
-  const answer = toChatAnswer(response);
-  if (!(answer.content ?? "").startsWith(sent)) throw lost();
-  const rest = (answer.content ?? "").slice(sent.length);
-  if (rest !== "") yield chunk({ content: rest });
-  if (answer.refusal !== null) yield chunk({ refusal: answer.refusal });
-  for (const [index, call] of answer.calls.entries()) yield chunk({ tool_calls: [{ index, ...toToolCall(call) }] });
-  yield chunk({}, answer.finishReason);
-  if (request.includeUsage) yield { ...head, choices: [], usage: answer.usage };
+  if (response && !signal.aborted) yield* lastChunks(kept, response, sent);
+}
+
+type MakeChunk = (delta: Chunk, finishReason?: string) => Chunk;
+
+function chunksOf({ record, request }: Kept): MakeChunk {
+  const created = Math.floor(record.createdAt / 1_000);
+  const head = { id: record.id, object: "chat.completion.chunk", created, model: request.echo.model };
+  const usage = request.includeUsage ? { usage: null } : {};
+  return (delta, finishReason) => ({
+    ...head,
+    choices: [{ index: 0, delta, logprobs: null, finish_reason: finishReason ?? null }],
+    ...usage,
+  });
+}
+
+/** @param sent text that went out before the end. */
+function lastChunks(kept: Kept, response: WireResponse, sent: string): Chunk[] {
+  const chunk = chunksOf(kept);
+  const { content, refusal, calls, finishReason, usage } = toChatAnswer(response);
+  const whole = content ?? "";
+  if (!whole.startsWith(sent)) throw lost();
+  const rest = whole.slice(sent.length);
+  const last = chunk({}, finishReason);
+  return [
+    ...(rest === "" ? [] : [chunk({ content: rest })]),
+    ...(refusal === null ? [] : [chunk({ refusal })]),
+    ...calls.map((call, index) => chunk({ tool_calls: [{ index, ...toToolCall(call) }] })),
+    last,
+    ...(kept.request.includeUsage ? [{ ...last, choices: [], usage }] : []),
+  ];
 }
 
 /** New text. @throws V1Error if text that was sent is void */

@@ -1,5 +1,4 @@
 import { canonical } from "../../core/canonical.ts";
-import { DroverError } from "../../core/errors.ts";
 import type { InputMessage } from "../../core/message.ts";
 import type { ResponseRecord } from "../../ports.ts";
 import { readHistory } from "./branch.ts";

@@ -7,20 +7,24 @@ const mostItems = 100;
 
 /** A page of what a response was given, newest first unless asked otherwise. */
 export function listItems(context: HttpContext, { record, request }: Kept): Record<string, unknown> {
-  const order = context.req.query("order") ?? "desc";
+  const { isAscending, limit, after } = readPaging(context);
+  const named = request.items.map((item, index) => ({ ...item, id: toItemId(item, `${tailOf(record.id)}_${index}`) }));
+  const items = isAscending ? named : named.toReversed();
+  const from = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
+  if (after !== undefined && from === 0) throw badField("after", `after: this response was given no item '${after}'.`);
+  const data = items.slice(from, from + limit);
+  const [first, last] = [data.at(0)?.id ?? null, data.at(-1)?.id ?? null];
+  return { object: "list", data, first_id: first, last_id: last, has_more: from + limit < items.length };
+}
+
+function readPaging(context: HttpContext): { isAscending: boolean; limit: number; after: string | undefined } {
+  const { order = "desc", limit: given = defaultLimit, after } = context.req.query();
   if (order !== "asc" && order !== "desc") throw badField("order", 'order must be "asc" or "desc".');
-  const limit = Number(context.req.query("limit") ?? defaultLimit);
+  const limit = Number(given);
   if (!Number.isInteger(limit) || limit < 1 || limit > mostItems) {
     throw badField("limit", `limit must be a whole number from 1 to ${mostItems}.`);
   }
-  const named = request.items.map((item, index) => ({ ...item, id: toItemId(item, `${tailOf(record.id)}_${index}`) }));
-  const items = order === "asc" ? named : named.toReversed();
-  const after = context.req.query("after");
-  const at = after === undefined ? -1 : items.findIndex(({ id }) => id === after);
-  if (after !== undefined && at === -1) throw badField("after", `after: this response was given no item '${after}'.`);
-  const data = items.slice(at + 1, at + 1 + limit);
-  const ids = { first_id: data.at(0)?.id ?? null, last_id: data.at(-1)?.id ?? null };
-  return { object: "list", data, ...ids, has_more: at + 1 + limit < items.length };
+  return { isAscending: order === "asc", limit, after };
 }
 
 const prefixes: Record<string, string> = { message: "msg", function_call: "fc", function_call_output: "fco" };

@@ -67,7 +67,7 @@ function readMessage(item: Item, path: Path): Said {
   return { type: "message", role, content: readContent(item.content, [...path, "content"]) };
 }
 
-export function readContent(content: unknown, path: Path): string | ContentPart[] {
+function readContent(content: unknown, path: Path): string | ContentPart[] {
   if (typeof content === "string") return content;
   if (!Array.isArray(content) || content.length === 0) throw misfit(path, "must be text or a list of parts");
   const parts = content.map((part: unknown, index) => readPart(part, [...path, index]));

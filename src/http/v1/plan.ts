@@ -1,7 +1,7 @@
 import type { Run } from "../../core/run.ts";
 import type { HttpContext, HttpDeps } from "../types.ts";
 import { badField, V1Error } from "./errors.ts";
-import { fromWireCallId, hashOf, toWireCallId } from "./ids.ts";
+import { fromWireCallId, hashOf } from "./ids.ts";
 import type { Answered, InputEntry } from "./input.ts";
 import { type Progressed, readProgress } from "./progress.ts";
 import { type Kept, type Plan, readKept } from "./record.ts";
@@ -67,9 +67,13 @@ export function planChat(asking: Asking, wanted: Wanted): Promise<Planned> {
 export async function readVisible({ deps, context }: Asking, id: string, notFound: () => V1Error): Promise<Kept> {
   // Records of other things have other names.
   const record = /^(?:resp_|chatcmpl-)/.test(id) ? await deps.responses.get(id) : undefined;
-  const { tenant } = context.var.caller;
-  if (!record || (tenant !== undefined && record.tenant !== tenant)) throw notFound();
+  if (!record || !isVisible(context, record)) throw notFound();
   return readKept(record);
+}
+
+function isVisible(context: HttpContext, { tenant }: { tenant?: string | undefined }): boolean {
+  const { caller } = context.var;
+  return caller.tenant === undefined || caller.tenant === tenant;
 }
 
 export async function readPrevious(asking: Asking, id: string): Promise<Kept> {
@@ -81,35 +85,42 @@ export async function readPrevious(asking: Asking, id: string): Promise<Kept> {
   return kept;
 }
 
-async function planNext({ deps, context }: Asking, wanted: Wanted, previous: Kept): Promise<Planned> {
-  const { id, entries, instructionsHash } = wanted;
+async function planNext(asking: Asking, wanted: Wanted, previous: Kept): Promise<Planned> {
+  const { deps, context } = asking;
+  const { id, instructionsHash } = wanted;
   const { record, request } = previous;
   const progress = await readProgress(deps, previous);
-  const { run, state } = progress;
-  if (state.phase !== "ended") {
+  if (progress.state.phase !== "ended") {
     const message = `Response '${record.id}' is still ${progress.response.status}. Wait for its end, then go on from it.`;
     throw badField("previous_response_id", message, "previous_response_not_ended");
   }
-  const calls = callsOf(progress);
-  const given = new Set(entries.map((entry) => (entry.type === "result" ? entry.id : "")));
-  const missing = calls.find((callId) => !given.has(callId));
-  if (missing) throw badField("input", `No tool output found for function call ${missing}.`);
   const plan: Plan = { type: "branch", session: id, from: record.id };
   const branch: Planned = { plan, runId: id, afterSeq: 0, session: id, instructionsHash };
-  if (calls.length > 0) {
-    const holder = await claimCalls(deps, id, run, calls);
-    if (holder !== id) return { ...branch, same: await findSame(deps, wanted, holder) };
-    if (!canGoOn(run, wanted, request.instructionsHash)) return { ...branch, left: run.runId };
-    return toAnswer(run, { ...request, afterSeq: state.seq });
-  }
+  const calls = callsOf(progress);
+  if (calls.length > 0) return planAnswers(deps, wanted, { previous, progress, calls, branch });
   const isOwn = request.session !== null && !request.session.startsWith("conv_");
   const isSame = request.instructionsHash === instructionsHash && record.tenant === context.var.caller.tenant;
   if (!isOwn || !isSame) return branch;
-  const holder = await claim(deps, id, `next_${record.id}`, run);
+  const holder = await claim(deps, id, `next_${record.id}`, progress.run);
   // Going on twice with the same words may be meant; sending them again says that it isn't.
   if (holder !== id) return { ...branch, same: wanted.isRetry ? await findSame(deps, wanted, holder) : undefined };
   const session = request.session ?? undefined;
   return { ...branch, plan: { type: "start", session, goesOn: true }, session: request.session };
+}
+
+type Answering = { previous: Kept; progress: Progressed; calls: string[]; branch: Planned };
+
+/** Goes on from a response that left calls to its caller. */
+async function planAnswers(deps: HttpDeps, wanted: Wanted, answering: Answering): Promise<Planned> {
+  const { previous, progress, calls, branch } = answering;
+  const { run, state } = progress;
+  const given = new Set(wanted.entries.map((entry) => (entry.type === "result" ? entry.id : "")));
+  const missing = calls.find((callId) => !given.has(callId));
+  if (missing) throw badField("input", `No tool output found for function call ${missing}.`);
+  const holder = await claimCalls(deps, wanted.id, run, calls);
+  if (holder !== wanted.id) return { ...branch, same: await findSame(deps, wanted, holder) };
+  if (!canGoOn(run, wanted, previous.request.instructionsHash)) return { ...branch, left: run.runId };
+  return toAnswer(run, { ...previous.request, afterSeq: state.seq });
 }
 
 /** Ids of the calls that a Response left to its caller. */
@@ -130,22 +141,26 @@ function canGoOn(run: Run, { model, instructionsHash }: Wanted, begun: string | 
  */
 async function planWaiting({ deps, context }: Asking, wanted: Wanted, fresh: Planned): Promise<Planned> {
   const results = lastResults(wanted.entries);
-  const run = results[0] ? await deps.store.load(results[0].runId) : null;
-  const { tenant } = context.var.caller;
-  if (!run || (tenant !== undefined && run.tenant !== tenant)) return fresh;
-  const holder = await deps.responses.get(toClaimId(run, results[0]?.callId));
-  if (holder && holder.runId !== wanted.id) return { ...fresh, same: await findSame(deps, wanted, holder.runId) };
-  const open = run.calls.filter(({ state }) => state !== "settled");
-  const waitsFor = open.map(({ callId }) => toWireCallId(run.runId, callId));
-  const given = new Set(results.map(({ id }) => id));
-  const isFor = open.length > 0 && waitsFor.every((id) => given.has(id));
-  const isCallers = open.every((call) => call.state === "answer" && call.from === "caller");
-  if (!isFor || !isCallers || (await claimCalls(deps, wanted.id, run, waitsFor)) !== wanted.id) return fresh;
+  const [first] = results;
+  const run = first && (await deps.store.load(first.runId));
+  if (!run || !isVisible(context, run)) return fresh;
+  const holder = (await deps.responses.get(toClaimId(run, first.callId)))?.runId;
+  if (holder !== undefined && holder !== wanted.id) return { ...fresh, same: await findSame(deps, wanted, holder) };
+  if (!waitsFor(run, new Set(results.map(({ callId }) => callId)))) return fresh;
+  if ((await claim(deps, wanted.id, toClaimId(run, first.callId), run)) !== wanted.id) return fresh;
   // The response that began the run is named like it.
   const begun = await deps.responses.get(run.runId);
   const { session, instructionsHash } = begun ? readKept(begun).request : { session: null, instructionsHash: null };
   if (!canGoOn(run, wanted, instructionsHash)) return { ...fresh, left: run.runId };
   return toAnswer(run, { session, instructionsHash, afterSeq: run.eventSeq });
+}
+
+/** Whether the run waits for its caller alone, and for no more than these results. */
+function waitsFor({ calls }: Run, given: ReadonlySet<string>): boolean {
+  const open = calls.filter(({ state }) => state !== "settled");
+  return (
+    open.length > 0 && open.every((call) => call.state === "answer" && call.from === "caller" && given.has(call.callId))
+  );
 }
 
 /** The results of the turn that the last one in an input belongs to, if it is one of a run here. */

@@ -73,7 +73,6 @@ export function toSubject({ record, request }: Kept): Subject {
 }
 
 export const responsePrefix = "resp_";
-export const chatPrefix = "chatcmpl-";
 
 /** The part of a response's id that the ids of its items repeat. */
 export function tailOf(id: string): string {

@@ -1,51 +1,51 @@
-import type { HttpDeps } from "../types.ts";
 import type { Creation } from "./create.ts";
-import { badField } from "./errors.ts";
+import { badField, type V1Error } from "./errors.ts";
 import { tailOfItem } from "./ids.ts";
 import { type Called, type InputEntry, type Reference, readInput, type Said } from "./input.ts";
 import { type Format, findAgent, wantsJson } from "./models.ts";
 import { type Asking, readVisible } from "./plan.ts";
-import { readProgress, unknownResponse } from "./progress.ts";
+import { readProgress } from "./progress.ts";
 import { responsePrefix } from "./record.ts";
-import { callerToolsOf, type ResponseBody } from "./request.ts";
+import { type CallerTool, callerToolsOf, type ResponseBody } from "./request.ts";
 import type { OutputItem } from "./wire.ts";
 
 /** What the body of `POST /v1/responses` asks for. @throws V1Error naming the field that cannot be honoured */
 export async function toCreation(asking: Asking, body: ResponseBody): Promise<Creation> {
   const agent = await findAgent(asking.deps, body.model);
-  const format = (body.text?.format ?? undefined) as Format | undefined;
+  const format = body.text?.format as Format | null | undefined;
   const tools = callerToolsOf(body);
-  const conversation = typeof body.conversation === "string" ? body.conversation : body.conversation?.id;
-  const metadata = body.metadata ?? {};
-  const read = readInput(body.input);
+  const previous = body.previous_response_id ?? undefined;
   return {
     kind: "response",
     body,
-    entries: await resolve(asking, read, body.previous_response_id != null),
+    entries: await resolve(asking, readInput(body.input), previous !== undefined),
     items: toItems(body.input),
     wantsJson: wantsJson(agent, format, "text.format"),
     instructions: body.instructions || undefined,
-    previous: body.previous_response_id ?? undefined,
-    conversation,
+    previous,
+    conversation: conversationOf(body),
     tools,
-    metadata,
-    echo: {
-      background: body.background ?? false,
-      instructions: body.instructions ?? null,
-      metadata,
-      model: body.model,
-      previous_response_id: body.previous_response_id ?? null,
-      conversation: conversation === undefined ? null : { id: conversation },
-      text: { format: format ?? { type: "text" } },
-      tools: tools.map(({ name, description, parameters }) => ({
-        type: "function",
-        name,
-        description,
-        parameters,
-        strict: false,
-      })),
-      tool_choice: body.tool_choice ?? "auto",
-    },
+    metadata: body.metadata ?? {},
+    echo: toEcho(body, tools),
+  };
+}
+
+function conversationOf({ conversation }: ResponseBody): string | undefined {
+  return typeof conversation === "string" ? conversation : conversation?.id;
+}
+
+function toEcho(body: ResponseBody, tools: readonly CallerTool[]): Creation["echo"] {
+  const conversation = conversationOf(body);
+  return {
+    background: body.background ?? false,
+    instructions: body.instructions ?? null,
+    metadata: body.metadata ?? {},
+    model: body.model,
+    previous_response_id: body.previous_response_id ?? null,
+    conversation: conversation === undefined ? null : { id: conversation },
+    text: { format: body.text?.format ?? { type: "text" } },
+    tools: tools.map((tool) => ({ type: "function", ...tool, strict: false })),
+    tool_choice: body.tool_choice ?? "auto",
   };
 }
 
@@ -73,7 +73,7 @@ async function findItem(
 ): Promise<Said | Called> {
   const notFound = badField(param, `Item with id '${id}' not found.`);
   const responseId = responsePrefix + (tailOfItem(id) ?? "");
-  const output = found.get(responseId) ?? (await readOutput(asking.deps, asking, responseId, () => notFound));
+  const output = found.get(responseId) ?? (await readOutput(asking, responseId, () => notFound));
   found.set(responseId, output);
   const item = output.find((other) => other.id === id);
   if (!item) throw notFound;
@@ -83,12 +83,7 @@ async function findItem(
   return { type: "message", role: "assistant", content };
 }
 
-async function readOutput(
-  deps: HttpDeps,
-  asking: Asking,
-  id: string,
-  notFound: () => ReturnType<typeof unknownResponse>,
-): Promise<OutputItem[]> {
-  const { response } = await readProgress(deps, await readVisible(asking, id, notFound));
+async function readOutput(asking: Asking, id: string, notFound: () => V1Error): Promise<OutputItem[]> {
+  const { response } = await readProgress(asking.deps, await readVisible(asking, id, notFound));
   return response.output;
 }

@@ -67,7 +67,7 @@ export function addResponses(app: HttpApp, deps: HttpDeps, log: ResponsesLog): v
   });
 }
 
-export function isLive({ status }: Pick<WireResponse, "status">): boolean {
+function isLive({ status }: Pick<WireResponse, "status">): boolean {
   return status === "queued" || status === "in_progress";
 }
 

@@ -1,5 +1,5 @@
 // Catches: a request that starts something else than was meant, starts it twice, or is answered in a shape clients cannot read.
-import OpenAI from "openai";
+import type OpenAI from "openai";
 import { zodTextFormat } from "openai/helpers/zod";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
