@@ -2,16 +2,25 @@ import type { Ruling } from "../core/policy.ts";
 import type { Tool } from "./define-tool.ts";
 
 /**
+ * What of a ruling bears on the tool. One that a person answers is not executed, so that it has no effect and needs no
+ * approval; for how long a person is waited for, and whether it may be used at all, operators say as of any other.
+ */
+export function rulingFor({ answeredBy }: Tool, ruling: Ruling): Ruling {
+  const { allow, approvalExpiresMs } = ruling;
+  return answeredBy ? { allow, approvalExpiresMs } : ruling;
+}
+
+/**
  * The tool as a policy has it. An effect alone never makes a tool ask less: one that is made irreversible asks for every
  * call unless it has a predicate of its own, one that is made less asks as before. Only `approval` loosens.
  */
-export function governTool(tool: Tool, ruling: Ruling): Tool {
+export function governTool(tool: Tool, given: Ruling): Tool {
+  const ruling = rulingFor(tool, given);
+  if (tool.answeredBy) return Object.freeze({ ...tool, expiresMs: ruling.approvalExpiresMs?.value ?? tool.expiresMs });
   const effect = ruling.effect?.value ?? tool.effect;
   const approval = ruling.approval?.value ?? (isRaised(tool, ruling) ? "always" : tool.approval);
   const approvalExpiresMs = ruling.approvalExpiresMs?.value ?? tool.approvalExpiresMs;
-  // Whether a person is waited for to approve or to answer, operators say for how long.
-  const expiresMs = ruling.approvalExpiresMs?.value ?? tool.expiresMs;
-  return Object.freeze({ ...tool, effect, approval, approvalExpiresMs, expiresMs });
+  return Object.freeze({ ...tool, effect, approval, approvalExpiresMs });
 }
 
 function isRaised(tool: Tool, { effect }: Ruling): boolean {

@@ -6,7 +6,7 @@ import type { PlanOptions, ToolCaller, ToolGate, ToolRequest } from "../ports.ts
 import { planCallerCall } from "./caller-tool.ts";
 import type { Tool } from "./define-tool.ts";
 import { type Arguments, describeCall, describeDryRun, hashArguments } from "./describe-call.ts";
-import { governTool, reasonToAsk } from "./govern-tool.ts";
+import { governTool, reasonToAsk, rulingFor } from "./govern-tool.ts";
 import { forbiddenMessage, otherArgumentsMessage, unknownToolMessage } from "./messages.ts";
 import { prepare } from "./prepare.ts";
 import { isRepeatable, runTool } from "./run-tool.ts";
@@ -64,7 +64,8 @@ function toGate(entry: Entry | undefined): ToolGate | undefined {
   return { rate, concurrency, breaker, fallback, timeoutMs };
 }
 
-function toEntry(tool: Tool, ruling: Ruling): Entry {
+function toEntry(tool: Tool, given: Ruling): Entry {
+  const ruling = rulingFor(tool, given);
   return { defined: tool, tool: governTool(tool, ruling), ruling };
 }
 
@@ -81,7 +82,7 @@ function planCall(entry: Entry, text: string, { dryRun = false }: PlanOptions): 
   if (isForbidden(ruling)) return { type: "settle", content: forbiddenMessage(tool.name), ...policy };
   const prepared = prepare(tool, text);
   if (!prepared.ok) return { type: "settle", content: prepared.message };
-  const asks = tool.answeredBy === undefined && mustAsk(tool, prepared.args);
+  const asks = mustAsk(tool, prepared.args);
   // A read that somebody would have to approve is not executed either: a dry run is no way around a person.
   if (dryRun && (tool.effect !== "read" || asks || tool.answeredBy)) {
     return { type: "settle", ...describeDryRun(tool, prepared), outcome: "ok", ...policy };

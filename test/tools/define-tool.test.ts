@@ -85,6 +85,47 @@ describe("defineTool", () => {
     expect(toolSpec(defineTool({ ...weather, parameters })).parameters).toEqual(rest);
   });
 
+  test("a tool that a person answers has a question and a form of answer in place of code", () => {
+    const ask = defineTool({
+      name: "ask",
+      description: "Asks.",
+      parameters: z.object({ what: z.string() }),
+      answeredBy: "person",
+      answer: z.object({ ok: z.boolean() }),
+      expiresMs: 5,
+      describe: (args) => {
+        expectTypeOf(args).toEqualTypeOf<{ what: string }>();
+        return args.what;
+      },
+    });
+    expect(ask).toMatchObject({
+      answeredBy: "person",
+      expiresMs: 5,
+      effect: "read",
+      approval: "never",
+      breaker: undefined,
+    });
+    expect(ask.answer?.schema).toMatchObject({ type: "object", required: ["ok"] });
+    expect(() => ask.execute({}, {} as never)).toThrow(/a person answers/);
+    const bare = defineTool({ name: "a", description: "", parameters: { type: "object" }, answeredBy: "person" });
+    expect(bare).toMatchObject({ answer: undefined, expiresMs: undefined });
+    const again = { ...bare, answeredBy: undefined, parameters: { type: "object" } };
+    expect(defineTool({ ...again, execute: () => 1 })).toMatchObject({ answeredBy: undefined });
+    expect(() => defineTool({ ...weather, answeredBy: "person" })).toThrow('has no option "execute"');
+  });
+
+  test.each([
+    ["code and a person", { ...weather, answeredBy: "person", timeoutMs: 5 }, 'no option "execute", "timeoutMs"'],
+    ["neither", { ...weather, execute: undefined }, 'expected a function, or answeredBy: "person" in its place'],
+    ["somebody else", { ...weather, execute: undefined, answeredBy: "robot" }, 'answeredBy: expected "person"'],
+    ["a form of answer and code", { ...weather, answer: z.string() }, "answer: expected nothing without answeredBy"],
+    ["an answer that is no schema", { ...weather, answeredBy: "person", answer: 7 }, "answer: expected a zod schema"],
+    ["an answer that JSON Schema cannot say", { ...weather, answeredBy: "person", answer: z.date() }, "answer: "],
+    ["an expiry of no time", { ...weather, answeredBy: "person", expiresMs: 0 }, "expiresMs"],
+  ])("refuses %s", (_name, options, part) => {
+    expect(problemsOf(options)).toContain(part);
+  });
+
   test("every problem is told in one error", () => {
     const message = problemsOf({
       name: "not a name!",

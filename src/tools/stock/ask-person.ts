@@ -11,6 +11,7 @@ const description = `Asks a person and waits for the answer, be it for days. Use
 with all that is needed to answer.
 question: plain text, complete in itself: whoever reads it may not have seen the conversation.
 choices: answers to choose from, if there are such; the person may also say something else.
+Format: plain text; choices is a list of at most 20 texts.
 Example: {"question":"Which address should the parcel go to?","choices":["home","office"]}`;
 
 /** A question to a person, answered by `RunHandle.answer`. A waiting run costs nothing. */

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { lintTool } from "../../../src/tools/lint-tool.ts";
+import { askPerson } from "../../../src/tools/stock/ask-person.ts";
 import { calculator } from "../../../src/tools/stock/calculator.ts";
 import { currentTime } from "../../../src/tools/stock/current-time.ts";
 import { httpFetch } from "../../../src/tools/stock/http-fetch.ts";
@@ -9,6 +10,7 @@ import { writeFile } from "../../../src/tools/stock/write-file.ts";
 import { createToolCaller } from "../../../src/tools/tool-caller.ts";
 
 const tools = [
+  askPerson(),
   calculator(),
   currentTime(),
   httpFetch({ allowHosts: ["*.example.com"] }),
@@ -29,5 +31,5 @@ test.each(tools.map((tool) => [tool.name, tool] as const))("%s passes its own ch
 test.each(tools.map((tool) => [tool.name, tool] as const))("the example of %s can be called", (_name, tool) => {
   const example = /Example: (\{.*\})$/s.exec(tool.description)?.[1] ?? "";
   const call = { callId: "call-1-1", id: "a", name: tool.name, arguments: example };
-  expect(createToolCaller([tool]).plan(call).type).toBe("run");
+  expect(createToolCaller([tool]).plan(call).type).toBe(tool.answeredBy ? "answer" : "run");
 });
