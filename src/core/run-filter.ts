@@ -72,7 +72,7 @@ function parse<T>(schema: z.ZodType<T>, given: unknown): T {
   const { success, data, error } = schema.safeParse(given);
   if (success) return data;
   const problems = error.issues.map(({ path, message }) => `${path.join(".") || "filter"}: ${message}`);
-  throw new DroverError("invalid", `The runs cannot be listed: ${problems.join("; ")}.`);
+  throw new DroverError("invalid", `This filter of runs cannot be used: ${problems.join("; ")}.`);
 }
 
 /** What of a run a filter looks at. */

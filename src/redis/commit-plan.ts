@@ -67,24 +67,6 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
   };
 }
 
-/** Keys and arguments of the script that removes a run, as its header describes them. */
-export function toRemoveArguments(keys: Keys, run: Run): { keys: string[]; args: (string | number)[] } {
-  const own = keys.run(run.runId);
-  const held = [own.head, own.messages, own.results, own.feed, own.live, own.outputs, keys.owing];
-  const line = toLineMember(run);
-  const indexes: IndexChange[] = [
-    ...places(keys, run).map(([key, member]): IndexChange => [key, "remove", member]),
-    ...countKeys(keys, run).map((key): IndexChange => [key, "less", run.agent]),
-    ...(line && run.session !== undefined
-      ? [[keys.session(run.session).line, "drop", line] satisfies IndexChange]
-      : []),
-  ];
-  return {
-    keys: [...held, ...indexes.map(([key]) => key)],
-    args: [run.revision, run.token, run.runId, ...indexes.flatMap(([, ...change]) => change)],
-  };
-}
-
 /** What the commit expects to find, and what it is known by. */
 function expected({ previous, run, append, fresh }: CommitInput): (string | number)[] {
   const [revision, token] = previous ? [previous.revision, previous.token] : ["", ""];
@@ -107,7 +89,20 @@ function liveExpiry(previous: Run | null, run: Run): string {
   return was && !isEnded(run) ? "persist" : "";
 }
 
-type IndexChange = [key: string, action: "add" | "remove" | "push" | "drop" | "more" | "less", member: string];
+/** A change of a set, a list or a count; see the header of the commit script. */
+export type IndexChange = [key: string, action: "add" | "remove" | "push" | "drop" | "more" | "less", member: string];
+
+/** What takes a run out of every index that it is in. */
+export function indexRemovals(keys: Keys, run: Run): IndexChange[] {
+  const line = toLineMember(run);
+  return [
+    ...places(keys, run).map(([key, member]): IndexChange => [key, "remove", member]),
+    ...countKeys(keys, run).map((key): IndexChange => [key, "less", run.agent]),
+    ...(line && run.session !== undefined
+      ? [[keys.session(run.session).line, "drop", line] satisfies IndexChange]
+      : []),
+  ];
+}
 
 /** How the run moves in its session's line. */
 function lineChanges(keys: Keys, previous: Run | null, run: Run): IndexChange[] {

@@ -31,7 +31,7 @@ export async function readServerFacts(connection: RedisConnection): Promise<Pick
   const [seconds, micros] = (await connection.use((client) => client.time())) as unknown as [string, string];
   const roundTripMs = performance.now() - sentAt;
   const at = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
-  const info = (await readInfo(connection)) ?? {};
+  const info = (await connection.use(() => readInfo(connection))) ?? {};
   const maxMemoryBytes = toNumber(info.maxmemory);
   const redis = {
     version: info.redis_version,

@@ -19,7 +19,7 @@ describe("a filter of runs", () => {
 
   test("that does not fit names every field that is wrong", () => {
     const wrong = { status: "done", tenant: "", creator: "x" } as unknown as RunFilter;
-    expect(() => parseRunFilter(wrong)).toThrow(/The runs cannot be listed: .*status.*tenant.*creator/s);
+    expect(() => parseRunFilter(wrong)).toThrow(/This filter of runs cannot be used: .*status.*tenant.*creator/s);
     expect(() => parseRunFilter("all" as unknown as RunFilter)).toThrow(/filter: /);
     expect(() => parseCountFilter({ status: "queued" } as unknown as RunFilter)).toThrow(/status/);
     expect(parseCountFilter({ agent: "a", tenant: "t1" })).toEqual({ agent: "a", tenant: "t1" });
