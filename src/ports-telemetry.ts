@@ -1,6 +1,6 @@
 import type { AgentDefinition } from "./core/agent.ts";
 import type { Content, Message, ToolCall } from "./core/message.ts";
-import type { Hold, Run, RunTrace, Usage } from "./core/run.ts";
+import type { AnswerFrom, Hold, Run, RunTrace, Usage } from "./core/run.ts";
 import type { ModelOutcome } from "./ports-model.ts";
 import type { FleetView } from "./ports-operators.ts";
 
@@ -63,6 +63,20 @@ export type RequestFacts = {
   durationMs: number;
 };
 
+/**
+ * How a wait for somebody outside ended. `decision`: approved, denied, answered, expired or cancelled; `from`: whose answer
+ * it was for; undefined: a decision.
+ */
+export type OutsideWait = {
+  callId: string;
+  tool: string;
+  askedAt: number;
+  decidedAt: number;
+  decision: string;
+  by: string;
+  from?: AnswerFrom | undefined;
+};
+
 /** Traces, one per run over any number of processes, and metrics. A no-op when telemetry is off. */
 export interface Telemetry {
   /** Reserves a run's ids: under `traceparent`, else under the active span, else a new trace. */
@@ -76,11 +90,8 @@ export interface Telemetry {
     fn: () => Promise<T>,
   ): Promise<T>;
   recordStep(span: StepSpan): void;
-  /** A wait for a person, emitted when it ends, with its stored start. */
-  recordApproval(
-    run: Run,
-    call: { callId: string; tool: string; askedAt: number; decidedAt: number; decision: string; by: string },
-  ): void;
+  /** A wait for somebody outside, emitted when it ends, with its stored start. */
+  recordApproval(run: Run, wait: OutsideWait): void;
   /** Emits the root with the stored id and the true start. */
   recordEnd(run: Run): void;
   /** Tokens of a call whose outcome was not kept, once they were committed. */

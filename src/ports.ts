@@ -193,7 +193,7 @@ export type {
   WebSession,
   WorkerPresence,
 } from "./ports-operators.ts";
-export type { Count, RequestFacts, StepSpan, Telemetry } from "./ports-telemetry.ts";
+export type { Count, OutsideWait, RequestFacts, StepSpan, Telemetry } from "./ports-telemetry.ts";
 export type { TokenCounter } from "./ports-tokens.ts";
 export type {
   Logger,

@@ -74,5 +74,7 @@ function recordApproval(telemetry: Telemetry, { run, entries }: Change, call: Op
   );
   const { type: decision, by } =
     decided && "by" in decided ? decided : { type: isEnded(run) ? "cancelled" : "expired", by: undefined };
-  telemetry.recordApproval(run, { callId, tool, askedAt, decidedAt: run.updatedAt, decision, by: by ?? "nobody" });
+  const from = call.state === "answer" ? { from: call.from } : {};
+  const wait = { callId, tool, askedAt, decidedAt: run.updatedAt, decision, by: by ?? "nobody", ...from };
+  telemetry.recordApproval(run, wait);
 }

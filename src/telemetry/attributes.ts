@@ -13,6 +13,7 @@ export type Operation = (typeof operations)[keyof typeof operations];
 export const spanNames = {
   start: "drover.run.start",
   approval: "drover.approval",
+  answer: "drover.answer",
   verify: "drover.verify",
   end: "drover.run.end",
 } as const;
@@ -141,6 +142,21 @@ export const ofTool = (tool: {
   ...(tool.description ? { "gen_ai.tool.description": tool.description } : {}),
   "drover.call.id": tool.callId,
   "drover.tool.effect": tool.effect,
+});
+
+/** `outcome`: answered, denied (declined), expired or cancelled. */
+export const ofAnswer = (call: {
+  callId: string;
+  tool: string;
+  from: string;
+  decision: string;
+  by: string;
+}): Attributes => ({
+  "gen_ai.tool.name": call.tool,
+  "drover.call.id": call.callId,
+  "drover.answer.from": call.from,
+  "drover.answer.outcome": call.decision,
+  "drover.answer.by": call.by,
 });
 
 export const ofApproval = (call: { callId: string; tool: string; decision: string; by: string }): Attributes => ({

@@ -35,8 +35,11 @@ export function createMetrics(meter: Meter, logger: Logger): Metrics {
   return {
     recordStart: (run) => guard(() => put.runsStarted(1, { [labels.agent]: known.agent(run.agent) })),
     recordStep: (span) => guard(() => recordStep(span)),
-    recordApproval: (_run, { askedAt, decidedAt, decision }) =>
-      guard(() => put.approvalDuration(seconds(decidedAt - askedAt), { [labels.decision]: decision })),
+    recordApproval: (_run, { from, askedAt, decidedAt, decision }) =>
+      guard(() => {
+        // How long a program takes for its own tools says nothing of people.
+        if (from !== "caller") put.approvalDuration(seconds(decidedAt - askedAt), { [labels.decision]: decision });
+      }),
     recordEnd: (run) => guard(() => recordEnd(put, known, run)),
     recordUsage: (run, usage, definition) => guard(() => tokens(usage, ofModel(run.agent, definition))),
     count: (of, by = 1) => guard(() => countOne(put, of, by)),

@@ -1,6 +1,6 @@
 import { type Attributes, SpanKind } from "@opentelemetry/api";
 import type { Run } from "../core/run.ts";
-import type { StepSpan } from "../ports.ts";
+import type { OutsideWait, StepSpan } from "../ports.ts";
 import * as names from "./attributes.ts";
 import { toArguments, toInputMessages, toInstructions, toOutputMessages, toResult } from "./content.ts";
 import { deriveSpanId, isRootReserved, stepSpanId } from "./ids.ts";
@@ -125,25 +125,18 @@ export function planStart(run: Run): SpanPlan {
   };
 }
 
-export type ApprovalFacts = {
-  callId: string;
-  tool: string;
-  askedAt: number;
-  decidedAt: number;
-  decision: string;
-  by: string;
-};
-
-export function planApproval(run: Run, call: ApprovalFacts): SpanPlan {
+/** A wait for a person's decision, or for an answer from outside. */
+export function planApproval(run: Run, wait: OutsideWait): SpanPlan {
+  const { callId, from, askedAt, decidedAt } = wait;
   return {
-    name: names.spanNames.approval,
+    name: from ? names.spanNames.answer : names.spanNames.approval,
     kind: SpanKind.INTERNAL,
     // A call can be asked about twice: before it runs, and when its outcome is unknown.
-    spanId: deriveSpanId(run.runId, "approval", call.callId, call.askedAt),
+    spanId: deriveSpanId(run.runId, "approval", callId, askedAt),
     parentSpanId: run.trace.rootSpanId,
-    startedAt: call.askedAt,
-    endedAt: call.decidedAt,
-    attributes: { ...names.ofRun(run), ...names.ofApproval(call) },
+    startedAt: askedAt,
+    endedAt: decidedAt,
+    attributes: { ...names.ofRun(run), ...(from ? names.ofAnswer({ ...wait, from }) : names.ofApproval(wait)) },
   };
 }
 

@@ -12,7 +12,7 @@ import {
   createMemoryStepQueue,
   manualClock,
 } from "../../src/testing/index.ts";
-import { answered, askPlan, makeWorld, runPlan, step, type World } from "../core/support.ts";
+import { answered, askPlan, callerPlan, makeWorld, questionPlan, runPlan, step, type World } from "../core/support.ts";
 
 type Line = { level: string; fields: Record<string, unknown>; message: string };
 
@@ -37,8 +37,8 @@ function follow(
   const logger: Logger = { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
   const telemetry = {
     recordEnd: (run) => void calls.push(`end ${run.status}`),
-    recordApproval: (_run, { callId, decision, by, askedAt, decidedAt }) =>
-      void calls.push(`${callId} ${decision} by ${by} after ${decidedAt - askedAt}`),
+    recordApproval: (_run, { callId, decision, by, from, askedAt, decidedAt }) =>
+      void calls.push(`${callId} ${from ? `from ${from} ` : ""}${decision} by ${by} after ${decidedAt - askedAt}`),
   } as Telemetry;
   const signals = { ...createMemorySignals(), announce: async (runId: string) => void announced.push(runId) };
   const change = transition(world.run, event, { at, token: "next" });
@@ -109,6 +109,21 @@ describe("after a commit", () => {
     expect(
       follow(asking, { type: "input_received", inputId: "i", messages: [{ role: "user", content: "x" }] }).calls,
     ).toEqual([]);
+  });
+
+  test("so has a wait for an answer, which says whose it was to give", () => {
+    const waiting = step(begun, answered(begun.run, [questionPlan, callerPlan]));
+    const { clock } = waiting;
+    const answer: RunEvent = { type: "answered", callId: "call-1-2", by: "app", content: "canary" };
+    const { calls, lines } = follow(waiting, answer, clock + 7);
+    expect(calls).toEqual(["call-1-2 from caller answered by app after 7"]);
+    expect(JSON.stringify(lines)).not.toContain("canary");
+    expect(follow(waiting, { type: "denied", callId: "call-1-1", by: "ann", reason: "no" }, clock + 8).calls).toEqual([
+      "call-1-1 from person denied by ann after 8",
+    ]);
+    expect(follow(waiting, { type: "time_came" }, clock + 60).calls).toEqual([
+      "call-1-1 from person expired by nobody after 60",
+    ]);
   });
 
   test("a run's end has its root span once, and is announced if other steps may be at work", () => {

@@ -102,6 +102,14 @@ test("spans without a convention do not claim one", () => {
   expect(keys(planApproval(run, approval))).toEqual(
     [...everyRun, "drover.approval.by", "drover.approval.decision", "drover.call.id", "gen_ai.tool.name"].sort(),
   );
+  const answer = planApproval(run, { ...approval, decision: "answered", from: "person" });
+  expect(answer.name).toBe("drover.answer");
+  expect(keys(answer)).toEqual(
+    [
+      ...everyRun,
+      ...["drover.answer.by", "drover.answer.from", "drover.answer.outcome", "drover.call.id", "gen_ai.tool.name"],
+    ].sort(),
+  );
   expect(keys(planEnd(ended(run, { retryLimits: {} })))).toEqual([...everyRun, ...totals].sort());
   expect(
     [planStart(run), planApproval(run, approval), planEnd(ended(run, { retryLimits: {} }))].map(({ name }) => name),
