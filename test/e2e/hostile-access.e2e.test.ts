@@ -76,9 +76,20 @@ test("runs of another tenant, at each address, are as good as none", async () =>
       status: [200, 403],
       also: ({ body }) => (/"waiting":(?!1\b)\d/.test(body) ? "it counts others' runs" : undefined),
     },
-    { what: "the fleet as acme", send: { path: "/fleet", headers: [site.auth.acme] }, status: [403] },
-    { what: "the fleet's page as acme", send: { path: "/ui/fleet", headers: [site.auth.acme, page] }, status: [403] },
-    { what: "the raw queues as acme", send: { path: "/queues", headers: [site.auth.acme, page] }, status: [403, 404] },
+    ...["/fleet", "/metrics", "/ui/fleet", "/ui/queues", "/ui/queues/api/queues"].flatMap((path): Row[] =>
+      [site.auth.acme, site.auth.acmeAdmin].map((auth) => ({
+        what: `${path}, of all, as a tenant`,
+        send: { path, headers: [auth] },
+        status: [403],
+      })),
+    ),
+    ...[`/runs/${site.runs.beta.ended}`, `/runs/${site.runs.none.ended}`].map(
+      (path): Row => ({
+        what: `DELETE ${path} as acme's admin`,
+        send: { method: "DELETE", path, headers: [site.auth.acmeAdmin] },
+        status: [404],
+      }),
+    ),
     {
       what: "a start for another tenant",
       send: {

@@ -55,3 +55,11 @@ export function requireScope(scope: Scope): MiddlewareHandler<HttpEnv> {
     return answerProblem(context, { status: 403, code: "forbidden", detail });
   };
 }
+
+/** Refuses keys of a tenant, whatever their scopes, where something is told of all. To be put in front of a route. */
+export const refuseTenants: MiddlewareHandler<HttpEnv> = async (context, next) => {
+  const { caller } = context.var;
+  if (caller.tenant === undefined) return next();
+  const detail = `The key "${caller.name}" is the tenant ${caller.tenant}'s, and this tells of all. Use one without a tenant.`;
+  return answerProblem(context, { status: 403, code: "forbidden", detail });
+};

@@ -55,7 +55,7 @@ function navigation({ nav, waiting = 0 }: Page, caller: Caller): Html {
   return html`<nav aria-label="Main"><ul>
 ${entry("runs", "/", "Runs")}
 ${entry("approvals", "/ui/approvals", html`Approvals${count}`)}
-${caller.scopes.has("admin") ? entry("fleet", "/ui/fleet", "Fleet") : ""}
+${caller.scopes.has("admin") && caller.tenant === undefined ? entry("fleet", "/ui/fleet", "Fleet") : ""}
 </ul></nav>
 <div class="who">${caller.csrf === undefined ? "" : signOut(caller, caller.csrf)}</div>`;
 }

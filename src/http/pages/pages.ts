@@ -1,5 +1,5 @@
 import { Hono } from "hono";
-import { requireScope } from "../access/access.ts";
+import { refuseTenants, requireScope } from "../access/access.ts";
 import type { HttpApp, HttpDeps, HttpEnv } from "../types.ts";
 import * as actions from "./actions.ts";
 import { renderApprovals } from "./approvals-view.ts";
@@ -43,7 +43,7 @@ function addReading(app: HttpApp, parts: PageParts, goals: ReturnType<typeof cre
     const main = renderApprovals({ asks, more, caller, notice: noticeOf(context), now: deps.now() });
     return respond(parts, context, { title: "Approvals", nav: "approvals", main });
   });
-  app.get("/ui/fleet", requireScope("admin"), async (context) => {
+  app.get("/ui/fleet", requireScope("admin"), refuseTenants, async (context) => {
     const main = renderFleet(await deps.fleet.read(), deps.board !== undefined);
     return respond(parts, context, { title: "Fleet", nav: "fleet", main });
   });
@@ -65,6 +65,6 @@ function addBoard(app: HttpApp, { board }: HttpDeps): void {
   if (!board) return;
   const admin = requireScope("admin");
   for (const path of ["/ui/queues", "/ui/queues/*"]) {
-    app.all(path, admin, (context) => board(context.req.raw));
+    app.all(path, admin, refuseTenants, (context) => board(context.req.raw));
   }
 }

@@ -1,7 +1,7 @@
-import type { MiddlewareHandler } from "hono";
 import { z } from "zod";
+import { refuseTenants } from "../access/access.ts";
 import { answerProblem } from "../problem.ts";
-import type { HttpDeps, HttpEnv } from "../types.ts";
+import type { HttpDeps } from "../types.ts";
 import { type Api, addEndpoint } from "./endpoint.ts";
 import { runIdParams } from "./parameters.ts";
 import { agentsSchema, countsSchema, fleetSchema } from "./schemas.ts";
@@ -99,10 +99,3 @@ function addDelete(api: Api): void {
 }
 
 const prometheusType = "text/plain; version=0.0.4; charset=utf-8";
-
-const refuseTenants: MiddlewareHandler<HttpEnv> = async (context, next) => {
-  const { caller } = context.var;
-  if (caller.tenant === undefined) return next();
-  const detail = `The key "${caller.name}" is the tenant ${caller.tenant}'s, and this tells of all. Use one without a tenant.`;
-  return answerProblem(context, { status: 403, code: "forbidden", detail });
-};

@@ -21,7 +21,7 @@ import { deletePrefix, testPrefix } from "../redis.ts";
 export const bodyLimit = 65_536;
 export const timeoutMs = 2_000;
 
-const keyNames = ["admin", "reader", "starter", "decider", "acme", "beta", "expired", "removed"] as const;
+const keyNames = ["admin", "reader", "starter", "decider", "acme", "acmeAdmin", "beta", "expired", "removed"] as const;
 type KeyName = (typeof keyNames)[number];
 
 export type SignedIn = { cookie: string; csrf: string };
@@ -89,6 +89,7 @@ const rights: Record<KeyName, { scopes: Scope[]; tenant?: string; expiresAt?: nu
   starter: { scopes: ["start"] },
   decider: { scopes: ["decide"] },
   acme: { scopes: ["start", "read", "decide"], tenant: "acme" },
+  acmeAdmin: { scopes: ["admin"], tenant: "acme" },
   beta: { scopes: ["start", "read", "decide"], tenant: "beta" },
   expired: { scopes: ["admin"], expiresAt: 1 },
   removed: { scopes: ["admin"] },
