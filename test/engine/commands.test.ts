@@ -48,11 +48,38 @@ describe("a command that was committed", () => {
   });
 });
 
+describe("an input that is sent again under its name", () => {
+  test("is taken once, also after the run has ended", async () => {
+    const bench = makeBench();
+    const agents = [defineAgent({ name: "a", instructions: "", model: scriptedModel(["hello", "done"]) })];
+    const engine = bench.process({ agents });
+    await engine.client.start("a", "go", { runId: "named" });
+    const handle = engine.handle("named");
+    await handle.send("more", { by: "ann", inputId: "i1" });
+    await handle.send("more", { by: "ann", inputId: "i1" });
+    await bench.process().handle("named").send("more", { by: "ann", inputId: "i1" });
+    await bench.queue.drain(engine.runStep, { advanceTime: true });
+    expect(await handle.status()).toMatchObject({ status: "completed" });
+    await handle.send("more", { by: "ann", inputId: "i1" });
+    await expect(handle.send("more", { by: "ann", inputId: "i2" })).rejects.toMatchObject({ code: "not_allowed" });
+    await expect(handle.send("more", { by: "ann" })).rejects.toMatchObject({ code: "not_allowed" });
+    const said = (await handle.transcript()).filter(({ role }) => role === "user");
+    expect(said).toEqual([
+      { role: "user", content: "go" },
+      { role: "user", content: "more" },
+    ]);
+    expect((await handle.audit()).filter(({ action }) => action === "sent_input")).toHaveLength(1);
+  });
+});
+
 describe("a command that does not fit", () => {
   const wrong: [string, (handle: RunHandle) => Promise<unknown>][] = [
     ["input that is no message", (handle) => handle.send({ role: "tool", content: "x" } as never)],
     ["input without content", (handle) => handle.send({ role: "user", content: 5 } as never)],
     ["empty input", (handle) => handle.send("")],
+    ["an input without a name", (handle) => handle.send("x", { inputId: "" })],
+    ["an input with an endless name", (handle) => handle.send("x", { inputId: "i".repeat(201) })],
+    ["an answer by nobody", (handle) => handle.answer("call-1-1", "x", { by: "" })],
     ["a limit that is no number", (handle) => handle.retry({ limits: { maxTurns: Number.NaN } })],
     ["a limit of another kind", (handle) => handle.retry({ limits: { maxTurns: "5" } as never })],
     ["a reason that is no text", (handle) => handle.cancel({ reason: 5 } as never)],
