@@ -1,11 +1,14 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, expect, inject, test } from "vitest";
-import type { Diagnosis } from "../../src/cli/doctor.ts";
+import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from "vitest";
+import type { Diagnosis } from "../../src/cli/doctor/diagnosis.ts";
 import { createKeys } from "../../src/redis/keys.ts";
 import { startTestRedis, testPrefix } from "../support/redis.ts";
 import { fixture, runDrover, startDrover } from "./run-drover.ts";
+
+// Each command is a process, on a machine that may have others to run.
+vi.setConfig({ testTimeout: 60_000 });
 
 let server: Server;
 let answer: { status: number; body: string };
@@ -51,8 +54,10 @@ test("all well: exit code 0, everything looked at", async () => {
     "appendonly",
     "clock",
     "memory",
-    "workers",
+    "connections",
     "runs",
+    "workers",
+    "persons",
   ];
   expect(report.checks.map(({ check }) => check)).toEqual(expect.arrayContaining(looked));
   expect(report.of("queue model")).toMatchObject({
@@ -67,7 +72,7 @@ test("all well: exit code 0, everything looked at", async () => {
 test("for people it is one line each with the sum", async () => {
   answer = { status: 200, body: JSON.stringify({ data: [{ id: "small" }] }) };
   const { code, stdout } = await runDrover(["doctor"], { env: base() });
-  expect(stdout).toMatch(/^ok +redis +answers at /m);
+  expect(stdout).toMatch(/^ok +redis +answers at \S+ in [\d.]+ ms/m);
   expect(stdout).toMatch(/0 errors, \d warnings?\n$/);
   expect(stdout).not.toContain("sk-secret");
   expect(code).toBe(0);
@@ -138,14 +143,25 @@ test("steps that wait without any worker are a warning, and none with one there"
   await runDrover(["start", "sleeper", "x", "--delay-ms", "600000"], { env });
   await runDrover(["start", "sleeper", "x"], { env });
   const before = await doctor(env);
-  expect(before.of("queue model")?.detail).toBe("1 waiting, 0 active, 1 delayed");
+  expect(before.of("queue model")).toMatchObject({
+    state: "warning",
+    detail: expect.stringMatching(/^1 waiting, 0 active, 1 delayed, the oldest for .*: no worker serves it/) as string,
+  });
   expect(before.of("workers")).toMatchObject({
     state: "warning",
-    detail: "0 processes connected and 1 step waiting: start a worker",
+    detail: "none, and 1 step waiting: start a worker",
   });
+  expect(before.of("agents")).toMatchObject({ state: "warning", detail: expect.stringMatching(/sleeper/) as string });
   const worker = startDrover(["worker", fixture("agents.ts")], { env: { ...env, DROVER_STOP_GRACE_MS: "0" } });
   await worker.untilOutput(/ready/);
-  expect((await doctor(env)).of("workers")).toMatchObject({ state: "ok", detail: "1 process connected" });
+  // A worker tells of itself a moment after it is ready.
+  await expect
+    .poll(async () => (await doctor(env)).of("workers"), { timeout: 15_000 })
+    .toMatchObject({
+      state: "ok",
+      detail: expect.stringMatching(/^1 process on \S+, \d+ of \d+ steps at a time; agents .*sleeper/) as string,
+    });
+  expect((await doctor(env)).of("agents")).toBeUndefined();
   worker.child.kill("SIGTERM");
   await worker.ended;
   await redis.stop();

@@ -16,7 +16,10 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(dir, { recursive: true }));
 
-const commands = "demo dev worker serve start watch show list cancel approve deny retry keys doctor check".split(" ");
+const commands =
+  "demo dev worker serve start watch show replay list send approve deny answer cancel retry delete keys doctor check completion".split(
+    " ",
+  );
 
 test("help names every command and no hidden one", async () => {
   const { code, stdout } = await runDrover(["--help"]);

@@ -12,6 +12,7 @@ type Options = Parameters<typeof pickLimits>[0] & {
   id?: string;
   file?: string[];
   session?: string;
+  tenant?: string;
   inject?: boolean;
   metadata?: Record<string, string>;
   priority?: number;
@@ -33,6 +34,7 @@ export function registerStart(program: Command, context: Context, exit: Exit): v
     .option("--file <path>", "an image, PDF, audio or text file that goes with the input; may be repeated", toList)
     .option("--session <id>", "session the run belongs to: its runs share a transcript and take turns")
     .option("--inject", "if a run of the session is active, give it the input instead of starting another")
+    .option("--tenant <id>", "whose run it is: keys of a tenant see its own runs only")
     .option("--metadata <key=value>", "kept with the run and given to its tools; may be repeated", toPairs)
     .option("--priority <n>", "lower goes first", toInteger(1, 2_097_152))
     .option("--delay-ms <ms>", "begin only after this time", toInteger(0, 315_360_000_000))
@@ -54,6 +56,7 @@ async function start(context: Context, agent: string, argument: string, options:
     const run = await drover.start(agent, input, {
       runId: options.id,
       session: options.session,
+      tenant: options.tenant,
       whenBusy: options.inject ? "inject" : undefined,
       metadata: options.metadata,
       limits: pickLimits(options),

@@ -1,0 +1,138 @@
+import { checkRedis } from "../../redis/check.ts";
+import { connect, type RedisConnection } from "../../redis/connection.ts";
+import { createKeys } from "../../redis/keys.ts";
+import { readInfo } from "../../redis/server-facts.ts";
+import { createSilentLogger } from "../../telemetry/logger.ts";
+import { toStatement } from "../errors.ts";
+import { count, toBytes, toDuration } from "../format/text.ts";
+import type { Diagnosis } from "./diagnosis.ts";
+
+/** Looks at a Redis server: reachable, fit, room left, connections left, runs that nobody works on. Never rejects. */
+export async function examineRedis(url: string, prefix: string): Promise<Diagnosis[]> {
+  try {
+    const connection = connect(url, { role: "producer", logger: createSilentLogger(), name: "drover-doctor" });
+    try {
+      return await examine(connection, prefix);
+    } finally {
+      await connection.close();
+    }
+  } catch (error) {
+    return [{ check: "redis", state: "error", detail: toStatement(error) }];
+  }
+}
+
+async function examine(connection: RedisConnection, prefix: string): Promise<Diagnosis[]> {
+  await connection.ready();
+  const found = await checkRedis(connection, { prefix });
+  const findings = found.map(({ severity, setting, message }) => ({
+    check: setting,
+    state: severity,
+    detail: message,
+  }));
+  const info = await readInfo(connection);
+  const fit = Object.entries(fitWords)
+    .filter(([setting]) => !found.some((finding) => finding.setting === setting))
+    .map(([check, detail]): Diagnosis => ({ check, state: "ok", detail }));
+  return [
+    await examineAnswers(connection),
+    ...findings,
+    ...fit,
+    ...(info === undefined ? [untold] : judgeInfo(info)),
+    await examineOwing(connection, prefix),
+  ];
+}
+
+const fitWords: Record<string, string> = {
+  version: "new enough",
+  "maxmemory-policy": "nothing is evicted",
+  appendonly: "runs survive a restart",
+  clock: "agrees with this machine's",
+};
+
+/** A step makes about three round trips. */
+const slowMs = 10;
+const pings = 5;
+
+async function examineAnswers(connection: RedisConnection): Promise<Diagnosis> {
+  let bestMs = Number.POSITIVE_INFINITY;
+  for (let ping = 0; ping < pings; ping++) {
+    const sentAt = performance.now();
+    await connection.use((client) => client.ping());
+    bestMs = Math.min(bestMs, performance.now() - sentAt);
+  }
+  const detail = `answers at ${connection.address} in ${bestMs.toFixed(1)} ms`;
+  if (bestMs <= slowMs) return { check: "redis", state: "ok", detail };
+  return {
+    check: "redis",
+    state: "warning",
+    detail: `${detail}: every step waits for it several times; run workers near it`,
+  };
+}
+
+const untold: Diagnosis = {
+  check: "memory",
+  state: "warning",
+  detail: "this host does not tell (INFO): watch memory and connections where it is run",
+};
+
+/** What INFO says of memory and connections. */
+export function judgeInfo(info: Record<string, string>): Diagnosis[] {
+  const read = (name: string): number => Number(info[name] ?? 0);
+  return [
+    judgeMemory(read("used_memory"), read("maxmemory")),
+    ...judgeFragmentation(read("used_memory"), Number(info.mem_fragmentation_ratio ?? 1)),
+    ...judgeConnections(read("connected_clients"), read("maxclients")),
+  ];
+}
+
+const fullShare = 0.8;
+
+function judgeMemory(used: number, max: number): Diagnosis {
+  const check = "memory";
+  if (max === 0) return { check, state: "ok", detail: `${toBytes(used)} used, no limit set` };
+  const detail = `${toBytes(used)} of ${toBytes(max)} used`;
+  if (used / max <= fullShare) return { check, state: "ok", detail };
+  return { check, state: "warning", detail: `${detail}: raise maxmemory, or delete old runs (drover delete ID)` };
+}
+
+/** Below this the ratio says nothing: the server's own code weighs more than what it holds. */
+const toldFromBytes = 64 * 1_048_576;
+const mostFragmented = 1.5;
+
+function judgeFragmentation(used: number, ratio: number): Diagnosis[] {
+  const check = "fragmentation";
+  if (used < toldFromBytes) return [];
+  const detail = `Redis takes ${ratio.toFixed(2)} times the memory of what it holds`;
+  if (ratio > mostFragmented) {
+    return [{ check, state: "warning", detail: `${detail}: set activedefrag to yes, or restart it at a quiet time` }];
+  }
+  if (ratio < 0.95) {
+    return [{ check, state: "warning", detail: `${detail}: the rest is swapped out; give its machine more memory` }];
+  }
+  return [{ check, state: "ok", detail }];
+}
+
+/** A worker process has a handful of them. */
+function judgeConnections(clients: number, most: number): Diagnosis[] {
+  const check = "connections";
+  if (most === 0) return [{ check, state: "ok", detail: `${clients} open` }];
+  const detail = `${clients} of ${most} open`;
+  if (clients / most <= fullShare) return [{ check, state: "ok", detail }];
+  return [
+    { check, state: "warning", detail: `${detail}: raise maxclients, or run fewer processes with more concurrency` },
+  ];
+}
+
+const longMs = 60_000;
+
+/** Runs that have owed something for long. A sweeper of any worker queues it again within a minute. */
+async function examineOwing(connection: RedisConnection, prefix: string): Promise<Diagnosis> {
+  const { owing } = createKeys(prefix);
+  const [seconds = 0] = await connection.use((client) => client.time());
+  const before = Number(seconds) * 1000 - longMs;
+  const stuck = await connection.use((client) => client.zcount(owing, "-inf", String(before)));
+  if (stuck === 0) return { check: "runs", state: "ok", detail: `none has owed a step for over ${toDuration(longMs)}` };
+  const oldest = await connection.use((client) => client.zrange(owing, "0", String(Math.min(stuck, 3) - 1)));
+  const detail = `${count(stuck, "run")} owed a step for over ${toDuration(longMs)} (${oldest.join(", ")}): is a worker with that agent running? "drover show ID" tells what a run waits for`;
+  return { check: "runs", state: "warning", detail };
+}
