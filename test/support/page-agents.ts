@@ -37,7 +37,14 @@ export function pageAgents({ mayGoOn = async () => {} }: PageAgentsOptions = {})
     toolCalls: [{ name, arguments: args }],
   });
 
-  async function say({ messages, turn, onText, signal }: ModelRequest): Promise<ScriptedStep> {
+  async function stumble(attempt: number, onText: (text: string) => void): Promise<ScriptedStep> {
+    onText(attempt === 1 ? "Wrong way to go about this, as one will see." : "Right");
+    await mayGoOn(attempt);
+    if (attempt > 1) return { text: "Right way" };
+    return { fail: { class: "transient", code: "cut", message: "the line was cut" } };
+  }
+
+  async function say({ messages, turn, attempt, onText, signal }: ModelRequest): Promise<ScriptedStep> {
     const first = textOf(messages.find(({ role }) => role === "user")?.content ?? "");
     const [word = ""] = first.split(" ");
     if (word === "loop") return call("look", { at: String(turn) });
@@ -46,8 +53,14 @@ export function pageAgents({ mayGoOn = async () => {} }: PageAgentsOptions = {})
     if (word === "ask") return call("ask_person", { question: "Which address?", choices: ["home", "office"] });
     if (word === "hostile") return call("look", { at: "hostile" });
     if (word === "large") return call("look", { at: "large" });
+    if (word === "stumble") return stumble(attempt, onText);
     if (word !== "write") return "Hello.";
-    const pieces = ["The quick ", "brown fox ", "jumps."];
+    // The last words are held back until it is sure that they are no part of a secret.
+    const pieces = [
+      "The quick brown fox jumps over the lazy dog, ",
+      "which sleeps in the sun and dreams of rabbits ",
+      "of gold.",
+    ];
     for (const [index, piece] of pieces.entries()) {
       onText(piece);
       await Promise.race([mayGoOn(index + 1), new Promise((resolve) => signal.addEventListener("abort", resolve))]);

@@ -1,0 +1,41 @@
+import { existsSync } from "node:fs";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { onTestFinished } from "vitest";
+
+const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+/** Starts the machine's Chromium. @throws Error saying how to get one. */
+export async function launchBrowser(): Promise<Browser> {
+  const executablePath = process.env.CHROMIUM ?? places.find((place) => existsSync(place));
+  if (executablePath === undefined) {
+    throw new Error(
+      "These tests need Chromium and found none: apt-get install chromium, or set CHROMIUM to where one is.",
+    );
+  }
+  // Within a container there is no other way than without its sandbox; it shows our own pages only.
+  return chromium.launch({ executablePath, args: ["--no-sandbox"] });
+}
+
+export type OpenPage = {
+  page: Page;
+  /** Whatever a page should not have done: errors, dialogs, refusals of its content policy. */
+  trouble: string[];
+};
+
+/** A page in a context of its own, with an eye on what goes wrong in it. */
+export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<OpenPage> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  onTestFinished(() => context.close());
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  const trouble: string[] = [];
+  page.on("console", (message) => {
+    if (message.type() === "error") trouble.push(message.text());
+  });
+  page.on("pageerror", (error) => trouble.push(error.message));
+  page.on("dialog", (dialog) => {
+    trouble.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  return { page, trouble };
+}
