@@ -6,6 +6,7 @@ import { addressesOf, type Document, fill } from "../support/hostile/openapi-row
 import { isProblem, type Row } from "../support/hostile/rows.ts";
 import type { SignedIn, Site } from "../support/hostile/site.ts";
 import { useAttack } from "../support/hostile/use-attack.ts";
+import { v1ForeignRows } from "../support/hostile/v1-rows.ts";
 import { sendRaw, toRequestText } from "../support/raw-http.ts";
 
 const attack = useAttack();
@@ -111,6 +112,12 @@ test("runs of another tenant, at each address, are as good as none", async () =>
       status: [404, 409],
     },
   ]);
+});
+
+test("responses of another tenant are as good as none", async () => {
+  const { response = "", auth } = site;
+  expect(response).toMatch(/^resp_/);
+  await expectRows([...v1ForeignRows(response, auth.acme), ...v1ForeignRows(response, auth.acmeAdmin)]);
 });
 
 describe("keys", () => {

@@ -6,6 +6,7 @@ import { type Document, fieldRows, pathRows, queryRows } from "../support/hostil
 import { isProblem, type Row } from "../support/hostile/rows.ts";
 import { bodyLimit, type Site, timeoutMs } from "../support/hostile/site.ts";
 import { useAttack } from "../support/hostile/use-attack.ts";
+import { v1FieldRows } from "../support/hostile/v1-rows.ts";
 import { sendRaw, sendSlowly, toRequestText } from "../support/raw-http.ts";
 
 const attack = useAttack();
@@ -137,6 +138,10 @@ test("wrong types in each field of each address", async () => {
   const rows = fieldRows(document, values(site.runs.none.waiting), site.auth.admin);
   expect(rows.length).toBeGreaterThan(40);
   await expectRows(rows);
+});
+
+test("wrong values in each field for OpenAI's clients", async () => {
+  await expectRows(v1FieldRows(site.auth.admin));
 });
 
 test("wrong values in each parameter of a query", async () => {

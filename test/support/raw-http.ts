@@ -60,7 +60,7 @@ function collect(socket: Socket, timeoutMs: number): Promise<Buffer> {
 }
 
 /** The first answer among what came. Chunks are not put together: tests only look into them. */
-export function parseAnswer(bytes: Buffer): RawAnswer {
+function parseAnswer(bytes: Buffer): RawAnswer {
   const all = bytes.toString("latin1");
   const [head = "", ...rest] = all.split("\r\n\r\n");
   const [line = "", ...lines] = head.split("\r\n");

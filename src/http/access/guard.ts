@@ -89,7 +89,7 @@ async function findBearer(
   return { refusal: badKey };
 }
 
-export function toCaller({ id, name, scopes: allowed, tenant }: StoredKey): Caller {
+function toCaller({ id, name, scopes: allowed, tenant }: StoredKey): Caller {
   return { name, keyId: id, scopes: new Set(allowed), tenant };
 }
 
@@ -134,7 +134,7 @@ const noKey: Problem = {
   detail: "This needs an API key. Send it as Authorization: Bearer drv_...",
   headers: challenge(""),
 };
-export const badKey: Problem = {
+const badKey: Problem = {
   status: 401,
   code: "unauthorized",
   detail: "This is no key that is good here: it is unknown, was removed, or has expired.",

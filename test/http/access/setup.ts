@@ -11,7 +11,7 @@ export const origin = "http://drover.test";
 export type KeyTable = KeyStore & { keys: Map<string, StoredKey>; sessions: Map<string, WebSession>; reads: string[] };
 
 /** A key store as plain maps, which a test can look into. */
-export function makeKeyTable(): KeyTable {
+function makeKeyTable(): KeyTable {
   const keys = new Map<string, StoredKey>();
   const sessions = new Map<string, WebSession>();
   const reads: string[] = [];

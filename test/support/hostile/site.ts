@@ -35,6 +35,8 @@ export type Site = {
   /** Ids of runs by tenant: one that waits for a person (at `call-1-1`), one that has ended. */
   runs: Record<"acme" | "beta" | "none", { waiting: string; ended: string }>;
   callId: string;
+  /** Id of a response of the tenant beta; undefined without keys. */
+  response: string | undefined;
   signIn(name: KeyName): Promise<SignedIn>;
   signOut(session: SignedIn): Promise<void>;
   /** All that is kept under the prefix, but for sign-ins. */
@@ -138,9 +140,13 @@ export async function openSite({ keys: hasKeys }: { keys: boolean }): Promise<Si
     const body = new URLSearchParams(fields).toString();
     return sendRaw(toRequestText({ method: "POST", path, headers: [form, ...headers], body }), options);
   };
+  const asBeta = [`Authorization: Bearer ${tokens.beta}`, "Content-Type: application/json"];
+  const body = '{"model":"echo","input":"secret-of-beta","background":true}';
+  const made = await sendRaw(toRequestText({ method: "POST", path: "/v1/responses", headers: asBeta, body }), options);
   return {
     port: options.port,
     process: server,
+    response: hasKeys ? /"id":"(resp_\w+)"/.exec(made.body)?.[1] : undefined,
     auth: Object.fromEntries(keyNames.map((name) => [name, `Authorization: Bearer ${tokens[name]}`])) as Site["auth"],
     runs,
     callId,
