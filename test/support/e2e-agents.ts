@@ -88,9 +88,13 @@ const tools: Tool[] = [
   }),
 ];
 
+/** What an agent named `typed` answers. */
+const output = z.object({ city: z.string().describe("Where"), degrees: z.number().describe("How warm") });
+
 export const agents: Agent[] = options.agents.map((name) =>
   defineAgent({
     name,
+    ...(name === "typed" ? { output } : {}),
     instructions: "Do as you are told.",
     model: openai({ model: "fake", baseURL: options.baseURL, apiKey: "k", retry: { attempts: 4, delayMs: 100 } }),
     tools,

@@ -22,6 +22,7 @@ export type WorkerProcess = {
 };
 
 const program = fileURLToPath(new URL("e2e-worker.ts", import.meta.url));
+const serverProgram = fileURLToPath(new URL("server-program.ts", import.meta.url));
 const cli = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const agentsFile = fileURLToPath(new URL("e2e-agents.ts", import.meta.url));
 
@@ -34,6 +35,18 @@ export async function startWorkerProcess(options: E2eOptions): Promise<WorkerPro
 /** Starts `drover worker` with the agents of the tests and resolves when it takes steps. Only inside a test. */
 export async function startCliWorker(options: E2eOptions): Promise<WorkerProcess> {
   return ready(launchCliWorker(options), (line) => /^worker \d+ ready/.test(line));
+}
+
+/** Starts a process that serves HTTP and resolves when it listens at `url`. Only inside a test. */
+export async function startServerProcess(options: E2eOptions): Promise<WorkerProcess & { url: string }> {
+  let url = "";
+  const child = launch([serverProgram], { [e2eVariable]: JSON.stringify(options) });
+  const server = await ready(child, (line) => {
+    if (!line.includes('"type":"ready"')) return false;
+    url = (JSON.parse(line) as { url: string }).url;
+    return true;
+  });
+  return { ...server, url };
 }
 
 /** Starts `drover worker` and does not wait for it. Only inside a test. */
