@@ -8,7 +8,7 @@ import type { RunStatus } from "./core/run.ts";
  * A worker process, as it tells of itself every few seconds.
  * - `version`: of Drover;
  * - `queues`: as `QueueState` names them;
- * - `concurrency`: steps at once on each queue; `running`: steps in hand on all of them.
+ * - `concurrency`: steps at once on all of them together; `running`: steps in hand.
  */
 export type WorkerPresence = {
   id: string;

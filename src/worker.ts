@@ -94,7 +94,7 @@ async function takeSteps(backend: Backend, deps: WorkerDeps, options: WorkOption
     presence: backend.presence,
     clock,
     served: new Map([...deps.toolQueues].map(([agent, named]) => [agent, named.map(toolQueue)])),
-    worker: { id, queues: served, concurrency },
+    worker: { id, queues: served, concurrency: concurrency * served.length },
     running: () => worker.stats().running,
   });
   let stopping: Promise<void> | undefined;

@@ -208,7 +208,7 @@ describe("drover.fleet()", () => {
       const seen = await producer.fleet();
       return seen.workers.length === 1 && seen.gates.some(({ breaker }) => breaker?.openUntil) ? seen : undefined;
     });
-    expect(view.workers).toMatchObject([{ pid: process.pid, concurrency: 7, agents: ["fleet"] }]);
+    expect(view.workers).toMatchObject([{ pid: process.pid, concurrency: 7 * 4, agents: ["fleet"] }]);
     expect(view.agents).toMatchObject([{ name: "fleet", model: "scripted", tools: ["hold", "fail"], version: "3" }]);
     expect(view.queues.find(({ name }) => name === "tools-slow")).toMatchObject({ active: 1, workers: 1 });
     expect(view.gates.find(({ name }) => name === "hold")).toMatchObject({ kind: "tool", concurrency: 1, inside: 1 });

@@ -19,8 +19,8 @@ export type MemoryFleetOptions = {
   workers: ReadonlyMap<Pick<WorkerHandle, "queues" | "stats">, { startedAt: number }>;
 };
 
-/** Nothing limits how much a worker in memory takes; what one on Redis takes by default. */
-const concurrency = 100;
+/** Nothing limits how much a worker in memory takes; what one on Redis takes of its two queues by default. */
+const concurrency = 200;
 
 /** The whole of an installation that lies in this process. There is no Redis to tell of. */
 export function createMemoryFleet(options: MemoryFleetOptions): FleetReader {

@@ -20,6 +20,8 @@ describe("a filter of runs", () => {
   test("that does not fit names every field that is wrong", () => {
     const wrong = { status: "done", tenant: "", creator: "x" } as unknown as RunFilter;
     expect(() => parseRunFilter(wrong)).toThrow(/This filter of runs cannot be used: .*status.*tenant.*creator/s);
+    const metadata = Object.fromEntries(Array.from({ length: 21 }, (_, index) => [`f${index}`, "x"]));
+    expect(() => parseRunFilter({ metadata })).toThrow(/metadata: at most 20 fields/);
     expect(() => parseRunFilter("all" as unknown as RunFilter)).toThrow(/filter: /);
     expect(() => parseCountFilter({ status: "queued" } as unknown as RunFilter)).toThrow(/status/);
     expect(parseCountFilter({ agent: "a", tenant: "t1" })).toEqual({ agent: "a", tenant: "t1" });
