@@ -10,9 +10,18 @@ type Generated = { file: string; make: Make } | { file: string; parts: Record<st
 
 const generated: Generated[] = [
   { file: ".env.example", make: async () => (await import("../src/config.ts")).toEnvExample() },
+  { file: "ops/grafana/drover.json", make: async () => (await import("../ops/dashboard.ts")).makeDashboard() },
+  { file: "docs/cli.md", make: async () => (await import("../src/cli/reference.ts")).makeReference() },
   {
     file: "docs/operations.md",
     parts: { metrics: async () => (await import("./docs/metrics.ts")).makeMetricsTable() },
+  },
+  {
+    file: "docs/http-api.md",
+    parts: {
+      endpoints: async () => (await import("./docs/http-api.ts")).makeEndpoints(),
+      schemas: async () => (await import("./docs/http-api.ts")).makeSchemas(),
+    },
   },
 ];
 

@@ -27,69 +27,90 @@ export const sseHeaders: Record<string, string> = {
 
 /** The answer that sends these frames, and comments while there are none. Ends when they do, or fail. */
 export function answerEvents(frames: AsyncIterator<string>, options: SseOptions): Response {
-  return new Response(toStream(frames, options), { headers: sseHeaders });
-}
-
-function toStream(frames: AsyncIterator<string>, options: SseOptions): ReadableStream<Uint8Array> {
-  const { heartbeatMs, retryMs, closing, onEnd } = options;
+  const { retryMs, onEnd } = options;
   const encoder = new TextEncoder();
-  let pending: Promise<IteratorResult<string>> | undefined;
-  let begun = false;
+  const source = createSource(frames, options);
+  let begun = retryMs === undefined;
   let ended = false;
 
   function end(): void {
     if (ended) return;
     ended = true;
+    source.close();
     onEnd?.();
     // A generator that waits ends once its signal aborts; that is `onEnd`'s to see to.
     void frames.return?.()?.catch(() => {});
   }
 
-  async function next(): Promise<string | undefined> {
-    pending ??= frames.next();
-    const result = await within(pending, heartbeatMs, closing);
-    if (result === "closing") return undefined;
-    if (result === "quiet") return ": ping\n\n";
-    pending = undefined;
-    return result.done ? undefined : result.value;
+  async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    if (!begun) {
+      begun = true;
+      controller.enqueue(encoder.encode(`retry: ${retryMs}\n\n`));
+      return;
+    }
+    const came = await source.next();
+    if (ended) return;
+    if (came === "quiet") controller.enqueue(encoder.encode(": ping\n\n"));
+    else if (came !== "closing" && !came.done) controller.enqueue(encoder.encode(came.value));
+    else {
+      if (came === "closing") controller.enqueue(encoder.encode(": the server is closing\n\n"));
+      end();
+      controller.close();
+    }
   }
 
-  return new ReadableStream(
-    {
-      async pull(controller) {
-        if (!begun && retryMs !== undefined) {
-          begun = true;
-          controller.enqueue(encoder.encode(`retry: ${retryMs}\n\n`));
-          return;
-        }
-        begun = true;
-        const frame = await next().catch(() => undefined);
-        if (ended) return;
-        if (frame !== undefined) {
-          controller.enqueue(encoder.encode(frame));
-          return;
-        }
-        if (closing?.aborted) controller.enqueue(encoder.encode(": the server is closing\n\n"));
-        end();
-        controller.close();
-      },
-      cancel: end,
-    },
-    { highWaterMark: 0 },
-  );
+  const body = new ReadableStream({ pull, cancel: end }, { highWaterMark: 0 });
+  return new Response(body, { headers: sseHeaders });
 }
 
-/** What comes first: the promise, a time, or the signal. Leaves no timer and no listener behind. */
-async function within<T>(promise: Promise<T>, ms: number, signal?: AbortSignal): Promise<T | "quiet" | "closing"> {
-  if (signal?.aborted) return "closing";
-  const other = Promise.withResolvers<"quiet" | "closing">();
-  const onAbort = (): void => other.resolve("closing");
-  const timer = setTimeout(() => other.resolve("quiet"), ms);
-  signal?.addEventListener("abort", onAbort);
-  try {
-    return await Promise.race([promise, other.promise]);
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", onAbort);
+type Came = IteratorResult<string> | "quiet" | "closing";
+type Source = { next(): Promise<Came>; close(): void };
+
+/** What comes first: the next frame, so much time without one, or the end of the server. */
+function createSource(frames: AsyncIterator<string>, { heartbeatMs, closing }: SseOptions): Source {
+  let waiting: ((came: Came) => void) | undefined;
+  /** A frame that came while nobody waited: after a comment. */
+  let ready: Came | undefined;
+  let asked = false;
+
+  function tell(came: Came): boolean {
+    const resolve = waiting;
+    waiting = undefined;
+    resolve?.(came);
+    return resolve !== undefined;
   }
+
+  function take(came: Came): void {
+    asked = false;
+    if (!tell(came)) ready = came;
+  }
+
+  // One timer and one listener for the whole stream: there are thousands of frames.
+  const timer = setTimeout(() => tell("quiet"), heartbeatMs);
+  const onClosing = (): void => void tell("closing");
+  closing?.addEventListener("abort", onClosing);
+
+  return {
+    async next() {
+      if (closing?.aborted) return "closing";
+      if (ready) {
+        const came = ready;
+        ready = undefined;
+        return came;
+      }
+      const { promise, resolve } = Promise.withResolvers<Came>();
+      waiting = resolve;
+      timer.refresh();
+      if (!asked) {
+        asked = true;
+        frames.next().then(take, () => take({ done: true, value: undefined }));
+      }
+      return promise;
+    },
+    close() {
+      clearTimeout(timer);
+      closing?.removeEventListener("abort", onClosing);
+      tell("closing");
+    },
+  };
 }

@@ -64,20 +64,27 @@ async function watch(
     if (first.done) return context.body(null, 204);
   }
   const { heartbeatMs } = deps.settings;
-  return answerEvents(toFrames(events, first?.value), {
-    heartbeatMs,
-    retryMs,
-    closing: deps.closing,
-    onEnd: () => gone.abort(),
-  });
+  const options = { heartbeatMs, retryMs, closing: deps.closing, onEnd: () => gone.abort() };
+  return answerEvents(toFrames(events, first), options);
 }
 
-async function* toFrames(
+/** No generator: one more for each event of each watcher would be felt. */
+function toFrames(
   events: AsyncGenerator<RunFeedEvent>,
-  first: RunFeedEvent | undefined,
-): AsyncGenerator<string> {
-  if (first) yield toEventFrame(first);
-  for await (const event of events) yield toEventFrame(event);
+  first: IteratorResult<RunFeedEvent> | undefined,
+): AsyncIterator<string> {
+  let waiting = first;
+  return {
+    async next() {
+      const { done, value } = waiting ?? (await events.next());
+      waiting = undefined;
+      return done ? { done, value: undefined } : { done: false, value: toEventFrame(value) };
+    },
+    return: async () => {
+      await events.return(undefined);
+      return { done: true, value: undefined };
+    },
+  };
 }
 
 const toEventFrame = (event: RunFeedEvent): string =>

@@ -87,7 +87,9 @@ export const runSchema: z.ZodType = z
   })
   .meta({ id: "Run", description: "A run as it is now, secrets redacted" });
 
-export const runsSchema: z.ZodType = z.object({ runs: z.array(runSchema), cursor: z.string().optional() });
+export const runsSchema: z.ZodType = z
+  .object({ runs: z.array(runSchema), cursor: z.string().optional() })
+  .meta({ id: "RunPage" });
 
 export const resultSchema: z.ZodType = z
   .looseObject({
@@ -224,4 +226,4 @@ export const fleetSchema: z.ZodType = z
     counts: countsSchema,
     owing: z.object({ count: z.int(), oldestSince: z.int().optional() }),
   })
-  .meta({ id: "Fleet" });
+  .meta({ id: "FleetView" });
