@@ -99,7 +99,7 @@ export type Client = {
 };
 
 export function createClient(deps: ClientDeps): Client {
-  const { store, signals, clock, ids, telemetry, logger, advance } = deps;
+  const { store, signals, ids, logger, advance } = deps;
 
   async function startOrInject(runId: string, payload: StartPayload, options: StartOptions): Promise<Run> {
     const { session, whenBusy } = payload;
@@ -134,17 +134,7 @@ export function createClient(deps: ClientDeps): Client {
 
     accept: (runId, payload, priority) => startOrInject(runId, payload, { priority }),
 
-    async reject({ runId, agent, reason: given }) {
-      const reason = deps.redaction.redactor.text(given);
-      const trace = telemetry.startTrace(runId);
-      const run = makeRejectedRun({ runId, agent: agent ?? "", reason, trace, at: clock.now(), token: ids.token() });
-      const error = { code: "rejected", message: reason };
-      const entry: FeedEntry = { type: "run_rejected", seq: 1, at: run.createdAt, turn: 0, error };
-      const result = await store.create(run, [], [entry]);
-      const kept = result.created || result.run.token === run.token;
-      if (kept) telemetry.count({ what: "run_rejected" });
-      return kept;
-    },
+    reject: (rejected) => reject(deps, rejected),
 
     async load(runId) {
       const run = await store.load(runId);
@@ -158,6 +148,21 @@ export function createClient(deps: ClientDeps): Client {
 
     command,
   };
+}
+
+async function reject(
+  { store, clock, ids, telemetry, redaction }: ClientDeps,
+  { runId, agent, reason: given }: Parameters<Client["reject"]>[0],
+): Promise<boolean> {
+  const reason = redaction.redactor.text(given);
+  const trace = telemetry.startTrace(runId);
+  const run = makeRejectedRun({ runId, agent: agent ?? "", reason, trace, at: clock.now(), token: ids.token() });
+  const error = { code: "rejected", message: reason };
+  const entry: FeedEntry = { type: "run_rejected", seq: 1, at: run.createdAt, turn: 0, error };
+  const result = await store.create(run, [], [entry]);
+  const kept = result.created || result.run.token === run.token;
+  if (kept) telemetry.count({ what: "run_rejected" });
+  return kept;
 }
 
 /** Writes a run's record, unless its id is taken by the same input, and queues what it owes. */

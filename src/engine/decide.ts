@@ -29,19 +29,22 @@ export async function decideOn(deps: Deps, runId: string, event: Decided): Promi
   throw new DroverError("not_allowed", `${event.callId} of run "${runId}" was not ${event.type}: ${why}`);
 }
 
-/** A call that waits refuses a decision on other arguments, and any that comes too late. */
+/** A call that waits refuses what it does not wait for, a decision on other arguments, and any that comes too late. */
 function whyNot(call: OpenCall, event: Decided): string {
-  const isAnswer = event.type === "answered";
-  if (call.state === "answer" && event.type === "approved") return "it waits for an answer. Answer it, or deny it.";
-  if (call.state !== "answer" && isAnswer) return "it waits for a decision. Approve it, or deny it.";
   const recorded = call.question?.argumentsHash;
+  if (call.state === "answer" && event.type === "approved") return "it waits for an answer. Answer it, or deny it.";
+  if (call.state !== "answer" && event.type === "answered") return "it waits for a decision. Approve it, or deny it.";
   if (event.type === "approved" && event.argumentsHash !== undefined && event.argumentsHash !== recorded) {
     const waits = recorded === undefined ? "none was recorded when it was asked about" : `it waits with ${recorded}`;
     return `the decision is about arguments with the hash ${event.argumentsHash}, ${waits}. Look at the call again.`;
   }
-  const at = call.state === "approval" || call.state === "answer" ? toTime(call.expiresAt ?? call.askedAt) : "";
-  const nobody = call.state === "answer" ? "nobody answered" : "nobody decided";
-  return `${nobody} before ${at}, when it expired. It counts as denied and was not executed.`;
+  return whyLate(call);
+}
+
+function whyLate(call: OpenCall): string {
+  const at = "expiresAt" in call && call.expiresAt !== undefined ? toTime(call.expiresAt) : "its time";
+  if (call.state === "answer") return `nobody answered before ${at}, when it expired. The model is told so.`;
+  return `nobody decided before ${at}, when it expired. It counts as denied and was not executed.`;
 }
 
 function whatStands(given: Given, event: Decided): string {

@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Message } from "../../src/core/message.ts";
-import { isEnded, type Run } from "../../src/core/run.ts";
+import { isEnded, type OpenCall, type Run } from "../../src/core/run.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { sweep } from "../../src/engine/sweep.ts";
@@ -83,7 +83,7 @@ async function play(point?: CrashPoint): Promise<Played> {
     if (!run) throw new Error("the run is lost");
     if (isEnded(run)) break;
     const waiting = run.calls.find(({ state }) => state === "answer");
-    if (waiting) await command((own) => settle(own, run, waiting.callId, waiting.tool, bench));
+    if (waiting) await command((own) => settle(own, run, waiting, bench));
     else {
       // A command died between its commit and its step: only the sweeper can know.
       bench.clock.advance(6_000);
@@ -112,7 +112,7 @@ async function deliver(bench: Bench, engine: () => Engine, { faults, fresh }: De
 }
 
 /** What people and the caller do about each call: answer, decline, or let it expire. */
-async function settle(engine: Engine, run: Run, callId: string, tool: string, bench: Bench): Promise<void> {
+async function settle(engine: Engine, run: Run, { callId, tool }: OpenCall, bench: Bench): Promise<void> {
   const handle = engine.handle(runId);
   if (callId === "call-3-1") {
     bench.clock.advance(60_000);
@@ -131,6 +131,14 @@ function timeless(message: Message): Message {
     ...(answered ? { answered: { ...answered, at: 0 } } : {}),
     ...(decision ? { decision: { ...decision, at: 0 } } : {}),
   };
+}
+
+function expectSound(played: Played, clean: Played): void {
+  expect(played.run).toMatchObject({ status: "completed", turns: 4 });
+  expect(played.messages.map(timeless)).toEqual(clean.messages.map(timeless));
+  const told = ["answer_asked", "answered", "denied", "answer_expired", "tool_finished"];
+  const counts = ({ feed }: Played): number[] => told.map((type) => feed.filter((other) => other === type).length);
+  expect(counts(played)).toEqual(counts(clean));
 }
 
 describe("a process of a run that asks, dying at any port call", () => {
@@ -158,12 +166,10 @@ describe("a process of a run that asks, dying at any port call", () => {
   test.each(["before", "after", "lost"] as const)("[G1] [G2] [G5] leaves a sound run: %s", async (when) => {
     for (let count = 1; count <= clean.calls.length; count += 1) {
       const played = await play({ call: count, when });
-      const where = `death ${when} call ${count} (${clean.calls[count - 1]})`;
-      expect(played.run, where).toMatchObject({ status: "completed", turns: 4 });
-      expect(played.messages.map(timeless), where).toEqual(clean.messages.map(timeless));
-      for (const type of ["answer_asked", "answered", "denied", "answer_expired", "tool_finished"]) {
-        const of = ({ feed }: Played): number => feed.filter((other) => other === type).length;
-        expect(of(played), `${where}: ${type}`).toBe(of(clean));
+      try {
+        expectSound(played, clean);
+      } catch (error) {
+        throw new Error(`death ${when} call ${count} (${clean.calls[count - 1]}): ${(error as Error).message}`);
       }
     }
   });
