@@ -1,5 +1,5 @@
 import type { Change } from "../core/change.ts";
-import { isEnded } from "../core/run.ts";
+import { isEnded, type Run } from "../core/run.ts";
 import type { RunStore } from "../ports.ts";
 import { addMessage, createKnownRuns, type KnownRun, type KnownRuns, runOverhead } from "./known-runs.ts";
 
@@ -39,7 +39,7 @@ export function createRecall(store: RunStore, limit: number = defaultLimit): Rec
             messages: [],
             usedIds: new Set(),
             results: new Map(),
-            size: runOverhead,
+            size: runOverhead + sizeOfTools(loaded.run),
           };
           for (const message of loaded.messages) addMessage(own, message);
           known.keep(runId, own);
@@ -53,6 +53,11 @@ export function createRecall(store: RunStore, limit: number = defaultLimit): Rec
       },
     },
   };
+}
+
+/** A caller's tools come with every head that is read. */
+function sizeOfTools({ tools }: Run): number {
+  return tools ? JSON.stringify(tools).length : 0;
 }
 
 /** Adds what was committed to what is known. False if that is not enough to go on from. */
