@@ -14,7 +14,10 @@ const generated: Generated[] = [
   { file: "docs/cli.md", make: async () => (await import("../src/cli/reference.ts")).makeReference() },
   {
     file: "docs/operations.md",
-    parts: { metrics: async () => (await import("./docs/metrics.ts")).makeMetricsTable() },
+    parts: {
+      metrics: async () => (await import("./docs/metrics.ts")).makeMetricsTable(),
+      "log-fields": async () => (await import("./docs/log-fields.ts")).makeLogFieldsTable(),
+    },
   },
   {
     file: "docs/http-api.md",

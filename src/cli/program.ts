@@ -22,6 +22,8 @@ import { registerWatch } from "./commands/watch.ts";
 import { registerWorker } from "./commands/worker.ts";
 import { addCompletion } from "./completion.ts";
 import { type Context, createContext } from "./context.ts";
+import { toPrintable } from "./format/text.ts";
+import type { Output } from "./output.ts";
 
 const commands = [
   registerDemo,
@@ -48,10 +50,12 @@ const commands = [
 /** Runs one command line, program name left out, and resolves to its exit code. */
 export async function runCli(argv: string[]): Promise<number> {
   const context = createContext(process.cwd());
+  const { output } = context;
   const exit: Exit = { code: 0 };
   const program = createProgram(context, exit);
   await addCompletion(program, context, argv);
   for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);
+  explainErrors(program, output, argv.includes("--json"));
   try {
     await program.parseAsync(argv, { from: "user" });
   } catch (error) {
@@ -77,6 +81,21 @@ export function createProgram(context: Context, exit: Exit): Command {
   for (const register of commands) register(program, context, exit);
   return program;
 }
+
+/** What commander says of a command line that cannot be used says what to do, once, and is JSON for programs. */
+function explainErrors(command: Command, output: Output, asJson: boolean, parent?: string): void {
+  const name = parent === undefined ? command.name() : `${parent} ${command.name()}`;
+  command.configureOutput({
+    outputError: (text) => {
+      const message = text.trim().replace(/^error: /, "");
+      if (asJson) output.note(JSON.stringify({ error: { code: "invalid", message } }));
+      else output.note(`drover: ${toPrintable(message)}${hasHint.test(message) ? "" : ` (${name} --help tells more)`}`);
+    },
+  });
+  for (const inner of command.commands) explainErrors(inner, output, asJson, name);
+}
+
+const hasHint = /Did you mean|Expected|Allowed choices/;
 
 function readVersion(): string {
   const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");

@@ -1,11 +1,11 @@
 // Catches: a live view that loses text, lets content drive the terminal, or leaves the terminal other than it was.
-import { spawn, spawnSync } from "node:child_process";
 import { describe, expect, inject, test, vi } from "vitest";
 import { createLiveView } from "../../src/cli/format/live.ts";
 import type { RunFeedEvent } from "../../src/core/feed.ts";
 import { noUsage } from "../../src/core/run.ts";
 import { testPrefix } from "../support/redis.ts";
-import { mainFile, startDrover, useWorker } from "./run-drover.ts";
+import { startDrover, useWorker } from "./run-drover.ts";
+import { hasScript, openTerminal } from "./terminal.ts";
 
 // Each command is a process, on a machine that may have others to run.
 vi.setConfig({ testTimeout: 60_000 });
@@ -131,56 +131,12 @@ describe("the progress line", () => {
 });
 
 const env = { REDIS_URL: inject("redisUrl"), DROVER_PREFIX: testPrefix() };
-// Of util-linux: gives a program a terminal of its own, and its exit code back.
-const hasScript = spawnSync("script", ["--version"]).stdout?.includes("util-linux") ?? false;
-
 describe.skipIf(!hasScript)("on a terminal", () => {
   // A run that sleeps is handed back at once when the worker stops.
   useWorker({ ...env, DROVER_STOP_GRACE_MS: "0" });
 
-  type Terminal = {
-    output(): string;
-    until(pattern: RegExp): Promise<void>;
-    type(keys: string): void;
-    ended: Promise<number | null>;
-  };
-
-  function openTerminal(args: string[], more: Record<string, string> = {}): Terminal {
-    const kept = Object.entries(process.env).filter(
-      ([name]) => !/^(DROVER_|OTEL_|NO_COLOR|FORCE_COLOR|REDIS_)/.test(name),
-    );
-    const command = [process.execPath, mainFile, ...args].map((word) => `'${word}'`).join(" ");
-    const child = spawn("script", ["-qfec", `stty cols 60 rows 20; exec ${command}`, "/dev/null"], {
-      env: { ...Object.fromEntries(kept), TERM: "xterm", ...env, ...more },
-      stdio: ["pipe", "pipe", "pipe"],
-    });
-    let output = "";
-    const looks = new Set<() => void>();
-    child.stdout.setEncoding("utf8").on("data", (piece: string) => {
-      output += piece;
-      for (const look of looks) look();
-    });
-    const ended = new Promise<number | null>((resolve) => {
-      child.once("close", resolve);
-    });
-    return {
-      output: () => output,
-      until: (pattern) =>
-        new Promise((resolve, reject) => {
-          const look = (): void => {
-            if (pattern.test(output)) resolve();
-          };
-          looks.add(look);
-          void ended.then(() => reject(new Error(`it ended without ${pattern}: ${JSON.stringify(output)}`)));
-          look();
-        }),
-      type: (keys) => void child.stdin.write(keys),
-      ended,
-    };
-  }
-
   test("the progress line is drawn in place and gone at the end", async () => {
-    const terminal = openTerminal(["start", "adder", "x", "--id", "pty-1", "--watch"]);
+    const terminal = openTerminal(["start", "adder", "x", "--id", "pty-1", "--watch"], env);
     expect(await terminal.ended).toBe(0);
     const output = terminal.output();
     expect(output).toMatch(/turn 2 \| completed \| \d+ tokens/);
@@ -193,7 +149,7 @@ describe.skipIf(!hasScript)("on a terminal", () => {
   test("Ctrl-C restores the terminal, leaves the run and says how to end it", async () => {
     const started = startDrover(["start", "sleeper", "x", "--id", "pty-2"], { env });
     await started.ended;
-    const terminal = openTerminal(["watch", "pty-2"], { NO_COLOR: "1" });
+    const terminal = openTerminal(["watch", "pty-2"], { ...env, NO_COLOR: "1" });
     await terminal.until(/turn 1 \| the model is asked/);
     terminal.type("\u0003");
     expect(await terminal.ended).toBe(130);
@@ -206,7 +162,11 @@ describe.skipIf(!hasScript)("on a terminal", () => {
   });
 
   test("a dumb one gets plain lines", async () => {
-    const terminal = openTerminal(["start", "adder", "x", "--id", "pty-3", "--watch"], { TERM: "dumb", NO_COLOR: "1" });
+    const terminal = openTerminal(["start", "adder", "x", "--id", "pty-3", "--watch"], {
+      ...env,
+      TERM: "dumb",
+      NO_COLOR: "1",
+    });
     expect(await terminal.ended).toBe(0);
     expect(terminal.output()).not.toContain("\u001b");
     expect(terminal.output()).toContain("The sums are 3 and 7.");

@@ -52,6 +52,17 @@ test.each([
   expect(code).toBe(1);
 });
 
+test("a command line that cannot be used says where to look, once, and is JSON for programs", async () => {
+  const told = await runDrover(["show"], { env });
+  expect(told.stderr).toBe("drover: missing required argument 'id' (drover show --help tells more)\n");
+  expect((await runDrover(["strat"], { env })).stderr).not.toContain("--help");
+  const { stderr, code } = await runDrover(["list", "--limit", "many", "--json"], { env });
+  expect(JSON.parse(stderr)).toEqual({
+    error: { code: "invalid", message: expect.stringContaining("Expected a whole number") as string },
+  });
+  expect(code).toBe(1);
+});
+
 test("a Node that is too old is told so in one sentence", async () => {
   const pretend = 'Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.1.0"}})';
   const { code, stderr } = await runDrover(["list"], { nodeArgs: ["--import", `data:text/javascript,${pretend}`] });

@@ -6,6 +6,7 @@ import type { TurnView } from "../../src/core/report.ts";
 import { noUsage } from "../../src/core/run.ts";
 import { testPrefix } from "../support/redis.ts";
 import { type CliResult, runDrover, useWorker } from "./run-drover.ts";
+import { hasScript, openTerminal } from "./terminal.ts";
 
 // Each command is a process, on a machine that may have others to run.
 vi.setConfig({ testTimeout: 60_000 });
@@ -150,5 +151,35 @@ describe("replay of a run", () => {
     const none = await drover("replay", "replay-1", "--turn", "3");
     expect(none).toMatchObject({ code: 1, stdout: "", stderr: 'drover: Run "replay-1" has no turn 3: it has 2.\n' });
     expect((await drover("replay", "nobody")).stderr).toMatch(/No run has the id "nobody"/);
+  });
+
+  describe.skipIf(!hasScript)("on a terminal", () => {
+    test("waits for Enter between turns, and q stops", async () => {
+      await drover("start", "adder", "x", "--id", "replay-2", "--watch");
+      const terminal = openTerminal(["replay", "replay-2"], env);
+      await terminal.until(/Enter: turn 2 of 2, q: stop/);
+      expect(terminal.output()).toContain("turn 1 of 2");
+      expect(terminal.output()).not.toContain("The sums are");
+      terminal.type("\r");
+      expect(await terminal.ended).toBe(0);
+      expect(terminal.output()).toContain("The sums are 3 and 7.");
+      const stopped = openTerminal(["replay", "replay-2"], env);
+      await stopped.until(/Enter: turn 2 of 2/);
+      stopped.type("q\r");
+      expect(await stopped.ended).toBe(0);
+      expect(stopped.output()).not.toContain("The sums are");
+    });
+
+    test("Ctrl-C ends it, and --all asks for nothing", async () => {
+      await drover("start", "adder", "x", "--id", "replay-3", "--watch");
+      const interrupted = openTerminal(["replay", "replay-3"], env);
+      await interrupted.until(/Enter: turn 2 of 2/);
+      interrupted.type("\u0003");
+      expect(await interrupted.ended).toBe(130);
+      const all = openTerminal(["replay", "replay-3", "--all"], env);
+      expect(await all.ended).toBe(0);
+      expect(all.output()).toContain("The sums are 3 and 7.");
+      expect(all.output()).not.toContain("Enter:");
+    });
   });
 });

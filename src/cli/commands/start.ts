@@ -1,11 +1,13 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { InputMessage } from "../../core/message.ts";
+import type { Drover } from "../../drover.ts";
 import { filePart, textPart } from "../../tools/parts.ts";
 import { act, type Exit } from "../command.ts";
 import { type Context, withDrover } from "../context.ts";
 import { followRun } from "../follow-run.ts";
 import { toStatus } from "../format/run.ts";
+import { toOneLine } from "../format/text.ts";
 import { addLimits, pickLimits, readInput, toInteger, toList, toPairs, whoAmI } from "../options.ts";
 
 type Options = Parameters<typeof pickLimits>[0] & {
@@ -74,7 +76,22 @@ async function start(context: Context, agent: string, argument: string, options:
     else {
       context.output.line(`${run.id}  ${toStatus(view, context.output.mark)}`);
       context.output.note(`follow it: ${context.program} watch ${run.id}`);
+      await noteUnknown(context, drover, view.agent);
     }
     return 0;
   });
+}
+
+const namesShown = 10;
+
+/** Says so if no worker knows the agent: the run waits for one, and it may be a slip of the pen. */
+async function noteUnknown({ output }: Context, drover: Drover, agent: string): Promise<void> {
+  const workers = await drover.fleet().then(
+    (view) => view.workers,
+    () => [],
+  );
+  const known = [...new Set(workers.flatMap(({ agents }) => agents))].map((name) => toOneLine(name, 64));
+  if (workers.length === 0 || known.includes(agent)) return;
+  const names = known.slice(0, namesShown).join(", ");
+  output.note(`no worker knows "${toOneLine(agent, 64)}" now, and the run waits for one; known: ${names}`);
 }
