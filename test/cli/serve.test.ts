@@ -64,6 +64,22 @@ test("without keys it serves this machine, tells so in one line, and ends on SIG
   expect(stderr).toMatch(/^stopping: /m);
 });
 
+test("a stream that is watched does not keep it from ending", async () => {
+  const { process, url } = await start(["serve"], makeEnv());
+  const headers = { "content-type": "application/json" };
+  const started = await fetch(`${url}/runs`, { method: "POST", headers, body: '{"agent":"clerk","input":"hello"}' });
+  const { runId } = (await started.json()) as { runId: string };
+  const { body } = await fetch(`${url}/runs/${runId}/events`);
+  const reader = body?.getReader();
+  expect((await reader?.read())?.done).toBe(false);
+  process.child.kill("SIGINT");
+  const rest = async (): Promise<void> => {
+    while (!(await reader?.read())?.done);
+  };
+  await rest();
+  expect((await process.ended).code).toBe(0);
+});
+
 test("keys work, are asked for and stop working while it runs", async () => {
   const env = makeEnv();
   const { url } = await start(["serve"], env);

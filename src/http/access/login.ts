@@ -84,6 +84,7 @@ function loginPage(next: string, problem?: string): Html {
 ${problem === undefined ? "" : html`<p class="problem" role="alert" id="problem">${problem}</p>`}
 <form method="post" action="/login" class="stack">
 <input type="hidden" name="next" value="${next}">
+<input type="text" autocomplete="username" value="drover" hidden>
 <label for="key">API key</label>
 <input id="key" name="key" type="password" required autofocus autocomplete="current-password" spellcheck="false" placeholder="drv_..." ${problem === undefined ? "" : html`aria-invalid="true" aria-describedby="problem"`}>
 <button>Sign in</button>
