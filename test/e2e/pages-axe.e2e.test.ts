@@ -5,7 +5,8 @@ import type { AxeResults } from "axe-core";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Listening, listen } from "../../src/server/listen.ts";
-import { launchBrowser, openPage } from "../support/browser.ts";
+import { openPage } from "../support/browser.ts";
+import { launchBrowser } from "../support/chromium.ts";
 import { openScene, type Scene } from "../support/scene.ts";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");

@@ -3,7 +3,8 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { RunStatus } from "../../src/core/run.ts";
 import { listen } from "../../src/server/listen.ts";
-import { launchBrowser, openPage } from "../support/browser.ts";
+import { openPage } from "../support/browser.ts";
+import { launchBrowser } from "../support/chromium.ts";
 import { eventually } from "../support/eventually.ts";
 import { createTestHttp, type TestHttp, type TestHttpOptions } from "../support/http.ts";
 import { hostile, type PageAgentsOptions, pageAgents } from "../support/page-agents.ts";
@@ -142,7 +143,7 @@ describe("acting", () => {
     await http.drover.get("loop-1").result({ timeoutMs: 10_000 });
     await page.goto(`${url}/ui/runs/loop-1`);
     await page.locator("#act-retry summary").click();
-    await page.getByLabel("Turns", { exact: true }).fill("3");
+    await page.getByRole("textbox", { name: "Turns" }).fill("3");
     await page.getByRole("button", { name: "Retry" }).click();
     await page.getByText("Retried. It goes on from where it failed.").waitFor();
     await page.getByText("3 of 3").waitFor();
@@ -158,7 +159,7 @@ describe("acting", () => {
     await page.getByRole("button", { name: "Deny pay" }).click();
     await page.getByText("ben approved it already").waitFor();
     await page.getByRole("link", { name: "Back" }).click();
-    await page.getByText("Nothing waits for a person.").waitFor();
+    expect(await page.locator("#inbox").innerText()).toBe("Nothing waits for a person.");
   });
 
   test("everything can be read, and a call approved, without JavaScript", async () => {
@@ -174,7 +175,7 @@ describe("acting", () => {
     await page.goBack();
     await page.getByRole("button", { name: "Approve pay" }).click();
     await page.getByText("Approved. The call is on its way.").waitFor();
-    await http.drover.get("pay-1").result({ timeoutMs: 10_000 });
+    expect(await http.drover.get("pay-1").result({ timeoutMs: 10_000 })).toMatchObject({ status: "completed" });
   });
 
   test("a call is approved by keyboard alone", async () => {

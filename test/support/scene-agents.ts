@@ -7,6 +7,7 @@ import type { ModelRequest, ModelSpec } from "../../src/ports.ts";
 import type { ManualClock } from "../../src/testing/manual-clock.ts";
 import { type ScriptedReply, type ScriptedTurn, scriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool, type Tool } from "../../src/tools/define-tool.ts";
+import { askPerson } from "../../src/tools/stock/ask-person.ts";
 
 /** - `takes`: how long the call of the model lasts, in ms; - `hangs`: it never comes to an end. */
 export type Line = ScriptedTurn & { takes?: number; hangs?: boolean };
@@ -42,6 +43,12 @@ function lineOf(plays: Plays, { messages, turn, onText }: ModelRequest): Line {
   if (line.hangs) for (const piece of line.deltas ?? []) onText(piece);
   return line;
 }
+
+const paragraphs = [
+  "A stream is a log: entries are only ever added, each with an id that is larger than the one before. Readers keep their own place, so that many of them can read the same entries, each at its own pace. A group of readers shares the entries out: an entry that was given to one and not acknowledged stays on that reader's list, and another may claim it once it has been idle for long enough.",
+  "Snapshots write the whole of the data to a file at intervals; what came after the last one is lost in a crash. The append-only file keeps every write. It is rewritten in the background when it has grown too large, without a pause for those who write.",
+  "A list is pushed to at one end and popped at the other. What was popped is gone from the server: if its reader ends before it is done, so is the work. Moving an element to a second list in one step keeps it until it is removed from there.",
+];
 
 export const orders = {
   "A-20417": {
@@ -113,7 +120,7 @@ function tools(clock: ManualClock): Record<string, Tool> {
           throw new RetryableError("503 from the site: it is overloaded");
         }
         if (url.includes("gone")) throw new PermanentError(`404: there is no page ${url}`);
-        return take(760, `# ${url}\n\n${"Redis 8.2 keeps streams in memory and on disk. ".repeat(24)}`);
+        return take(760, `# ${url}\n\n${paragraphs[url.length % paragraphs.length]}`);
       },
     }),
     migrate: defineTool({
@@ -148,7 +155,7 @@ export function sceneAgents(clock: ManualClock, plays: Plays): Agent[] {
       name: "support",
       instructions: "You help customers of a shop. Look orders up before you answer. Be brief and kind.",
       model: large,
-      tools: [getOrder, searchPolicy, refund],
+      tools: [getOrder, searchPolicy, refund, askPerson()],
       version: "12",
     }),
     defineAgent({

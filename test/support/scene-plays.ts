@@ -13,6 +13,10 @@ const archive = Array.from({ length: 44 }, (_, index) => ({
 
 /** What the models of the scene say. */
 export const plays: Plays = {
+  "return it": [
+    { toolCalls: [call("search_policy", { query: "return unused goods" })], takes: 980 },
+    { text: "Yes: unused goods can be returned within 30 days of delivery, so until 19 December.", takes: 1_460 },
+  ],
   "archive of 1998": [...archive, { text: "In 1998 prices rose by four per cent, from the second quarter on." }],
   "Where is my order": [
     { text: "Let me look that up.", toolCalls: [call("get_order", { id: "A-20417" })], takes: 1_240 },
@@ -52,6 +56,19 @@ export const plays: Plays = {
     toolCalls: [call("fetch_page", { url: `https://loop.example.org/?page=${index + 1}` })],
     takes: 800 + index * 130,
   })),
+  "ask the customer": [
+    {
+      text: "Two addresses are on file. I ask which one it is.",
+      toolCalls: [
+        call("ask_person", {
+          question:
+            "Mira Lindqvist has two addresses on file: Storgatan 4, Umeå, and Kungsgatan 11, Stockholm. Where should the replacement go?",
+          choices: ["Umeå", "Stockholm"],
+        }),
+      ],
+      takes: 1_350,
+    },
+  ],
   badkey: [
     {
       fail: {
@@ -92,9 +109,5 @@ export const plays: Plays = {
       hangs: true,
       takes: 0,
     },
-  ],
-  "return it": [
-    { toolCalls: [call("search_policy", { query: "return unused goods" })], takes: 980 },
-    { text: "Yes: unused goods can be returned within 30 days of delivery, so until 19 December.", takes: 1_460 },
   ],
 };

@@ -109,6 +109,9 @@ async function play(drover: Backend["drover"], engine: Backend["engine"], clock:
       metadata: { channel: "chat", customer: "4711" },
     },
   );
+  await run(["support", "ticket-88239", "Where should the replacement go? Please ask the customer."], ["waiting"], {
+    metadata: { channel: "phone", customer: "5120" },
+  });
   await drover.start("support", "How late are you open?", { runId: "ticket-88241", by: "shop-backend", delayMs: 9e6 });
   await drover.get("ticket-88241").cancel({ by: "ann", reason: "the customer called instead" });
   clock.advance(12_000);

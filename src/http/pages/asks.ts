@@ -2,7 +2,7 @@ import type { OpenCallView, RunView } from "../../engine/run-view.ts";
 import type { Caller } from "../types.ts";
 import { actId, form, may } from "./forms.ts";
 import { type Html, html, path } from "./html.ts";
-import { ago, due, longText, prettyJson, runLink } from "./parts.ts";
+import { ago, due, longText, prettyJson, runLink, textPath } from "./parts.ts";
 
 /** What a run waits for a person to say. */
 export type Ask = { run: RunView; call: OpenCallView };
@@ -30,7 +30,7 @@ export function renderAsk(ask: Ask, place: AskPlace): Html {
 <span class="ask-when">${askedAt === undefined ? "" : html`asked ${ago(askedAt, now)}`}${expiresAt === undefined ? "" : html`, expires ${due(expiresAt, now)}`}</span></header>
 ${place.named ? html`<p class="ask-run">${runLink(run.runId)} <span class="hint">${run.agent}, turn ${run.turns}</span></p>` : ""}
 ${whatOf(call)}
-${longText(prettyJson(call.arguments), { limit: 4_000, kind: "code", href: path`/ui/runs/${run.runId}/turns/${run.turns}/text` + `?what=arguments.${encodeURIComponent(callId)}`, what: "all arguments" })}
+${argumentsOf(ask)}
 ${whyOf(call, reason)}
 ${may(place.caller, "decide") ? decideForms(ask, place) : html`<p class="hint">Your key may not decide.</p>`}
 </article>`;
@@ -41,9 +41,18 @@ function kindOf({ state }: OpenCallView): string {
   return state === "answer" ? "Question by" : "Approve";
 }
 
-function whatOf({ question, description }: OpenCallView): Html {
+/** A question, or what a call would do in its tool's words; a tool that has none repeats its arguments, which follow. */
+function whatOf({ question, description, arguments: args }: OpenCallView): Html {
   const text = question ?? description;
-  return text === undefined ? html`` : html`<p class="ask-what" dir="auto">${text.slice(0, 4_000)}</p>`;
+  if (text === undefined || (args !== "" && text.endsWith(args))) return html``;
+  return html`<p class="ask-what" dir="auto">${text.slice(0, 4_000)}</p>`;
+}
+
+function argumentsOf({ run, call }: Ask): Html {
+  const { callId, question, arguments: args } = call;
+  if (question !== undefined) return html``;
+  const href = textPath(run.runId, run.turns, `arguments.${callId}`);
+  return longText(prettyJson(args), { limit: 4_000, kind: "code", href, what: "all arguments" });
 }
 
 function whyOf({ state }: OpenCallView, reason: string | undefined): Html {

@@ -1,7 +1,7 @@
 import type { StepView } from "../../core/report.ts";
 import type { RunStatus, StopReason, Usage } from "../../core/run.ts";
 import { formatAge, formatCost, formatCount, formatDuration, formatShort, formatTime, toIso } from "./format.ts";
-import { type Html, html, path } from "./html.ts";
+import { type Html, html, path, query } from "./html.ts";
 
 // Small pieces that several pages are made of.
 
@@ -155,4 +155,9 @@ export function facts(rows: (readonly [name: string, value: unknown] | false | u
 /** A message of one line over the page, such as the result of an action. */
 export function notice(tone: "good" | "bad" | "warn", text: unknown): Html {
   return html`<p class="notice tone-${tone}" role="${tone === "bad" ? "alert" : "status"}" tabindex="-1" autofocus>${text}</p>`;
+}
+
+/** Where the whole of one text of a turn is. */
+export function textPath(runId: string, turn: number, what: string): string {
+  return path`/ui/runs/${runId}/turns/${turn}/text` + query({ what });
 }

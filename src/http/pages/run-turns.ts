@@ -1,15 +1,21 @@
 import { type Content, type Message, textOf } from "../../core/message.ts";
 import type { CallView, MarkView, StepView, TurnView } from "../../core/report.ts";
 import { formatCount, formatDuration, formatNumber, formatTime } from "./format.ts";
-import { type Html, html, path, query } from "./html.ts";
-import { cost, due, longText, outcomeBadge, prettyJson, runLink, statusBadge, tokens, took } from "./parts.ts";
+import { type Html, html, path } from "./html.ts";
+import {
+  cost,
+  due,
+  longText,
+  outcomeBadge,
+  prettyJson,
+  runLink,
+  statusBadge,
+  textPath,
+  tokens,
+  took,
+} from "./parts.ts";
 
 type Where = { runId: string; now: number };
-
-/** Where the whole of one text of a turn is. */
-export function textPath(runId: string, turn: number, what: string): string {
-  return path`/ui/runs/${runId}/turns/${turn}/text` + query({ what });
-}
 
 /** One turn: what came in, how its steps went, the answer, its calls. */
 export function renderTurn(view: TurnView, where: Where): Html {

@@ -2,8 +2,8 @@ import { type Message, textOf } from "../../core/message.ts";
 import type { RequestView, TurnView } from "../../core/report.ts";
 import { formatCount, formatNumber } from "./format.ts";
 import { type Html, html, path, query } from "./html.ts";
-import { facts, longText } from "./parts.ts";
-import { contentBlock, textPath } from "./run-turns.ts";
+import { facts, longText, textPath } from "./parts.ts";
+import { contentBlock } from "./run-turns.ts";
 import type { WindowRow } from "./window-diff.ts";
 
 /** - `rows`: a page of them, `first` the number of its first of `total`. */
