@@ -58,7 +58,7 @@ const zombieDelayMs = 500;
 export function createProcessor(options: ProcessorOptions): Processor {
   let refusing = false;
   const held = createHeldSteps((jobId) => {
-    const fields = { queue: options.queue, step: jobId };
+    const fields = { queue: options.queue, ...ofJob(jobId) };
     options.logger.warn(fields, "lost the lock of a step; another worker may have it now");
     options.telemetry?.count({ what: "lock_lost", queue: options.queue });
     forgiveLostLock(options.connection, options.toKey(jobId)).catch((error: unknown) => {
@@ -123,9 +123,15 @@ async function perform(options: ProcessorOptions, job: Job, jobId: string, signa
     return await options.process({ step: step.data, lostWorkers, deliveries, signal, queuedAt });
   } catch (error) {
     const delayMs = growing(firstCrashDelayMs, job.attemptsStarted);
-    options.trouble(error, { queue: options.queue, step: jobId, delayMs }, "a step could not be worked on");
+    options.trouble(error, { queue: options.queue, ...ofJob(jobId), delayMs }, "a step could not be worked on");
     return { type: "again", delayMs, why: messageOf(error) };
   }
+}
+
+/** The step and its run, as far as the job's id tells. */
+function ofJob(jobId: string): { step: string; runId?: string } {
+  const [, runId] = /^\d+-\d+-(.+)$/.exec(jobId) ?? [];
+  return runId === undefined ? { step: jobId } : { step: jobId, runId };
 }
 
 function growing(firstMs: number, times: number): number {
@@ -145,7 +151,7 @@ async function giveBack(options: ProcessorOptions, job: Job, delayMs: number, st
       else await moveToFront(options, job, token);
       break;
     } catch (error) {
-      const fields = { queue: options.queue, step: job.id };
+      const fields = { queue: options.queue, ...ofJob(job.id ?? "") };
       if (isLockLost(error)) options.logger.warn(fields, "lost the lock of a step before it was given back");
       if (isLockLost(error) || step?.lost || isClosed(error)) break;
       options.trouble(error, fields, "could not give a step back");

@@ -1,8 +1,9 @@
 import type { Change } from "../core/change.ts";
 import type { FeedEntry } from "../core/event.ts";
-import { isEnded, type OpenCall } from "../core/run.ts";
+import { isEnded, type OpenCall, type Run } from "../core/run.ts";
 import type { Logger, Signals, Telemetry } from "../ports.ts";
 import type { GateLine } from "./gate-line.ts";
+import { ofRun } from "./log-fields.ts";
 import { quietly } from "./quietly.ts";
 
 type Deps = { telemetry: Telemetry; logger: Logger; signals: Signals; line: GateLine };
@@ -52,9 +53,37 @@ function logEntry(logger: Logger, { run }: Change, entry: FeedEntry): void {
   const { type, at: _at, ...rest } = entry;
   const error = "error" in entry && entry.error ? { error: entry.error.code } : {};
   const reason = entry.type === "denied" ? { reason: undefined } : {};
-  const fields = { runId: run.runId, agent: run.agent, traceId: run.trace.traceId, ...rest, ...error, ...reason };
+  const fields = {
+    ...ofRun(run),
+    ...rest,
+    ...placeOf(entry),
+    ...timesOf(entry),
+    ...error,
+    ...reason,
+    ...totalsOf(run, entry),
+  };
   const isLimit = entry.type === "step_held" && entry.reason !== "unknown_agent" && entry.reason !== "unknown_tool";
   logger[isLimit ? "debug" : (levels[type] ?? "debug")](fields, type.replaceAll("_", " "));
+}
+
+/** A line's `message` is its text. */
+function placeOf(entry: FeedEntry): Record<string, unknown> {
+  return "message" in entry ? { message: undefined, messageIndex: entry.message } : {};
+}
+
+/** Of a step: how long it waited in its queue, and how long its call took. */
+function timesOf(entry: FeedEntry): Record<string, unknown> {
+  if (!("ms" in entry) || !entry.ms) return {};
+  const [queueWaitMs, performMs] = entry.ms;
+  return { ms: undefined, queueWaitMs, performMs };
+}
+
+/** Of a run that ended: what it took from its creation on. */
+function totalsOf(run: Run, { type }: FeedEntry): Record<string, unknown> {
+  if (type !== "run_ended") return {};
+  const { inputTokens, outputTokens, costUsd } = run.usage;
+  const ms = (run.endedAt ?? run.updatedAt) - run.createdAt;
+  return { turns: run.turns, inputTokens, outputTokens, ...(costUsd === undefined ? {} : { costUsd }), ms };
 }
 
 function countEntry(telemetry: Telemetry, entry: FeedEntry): void {

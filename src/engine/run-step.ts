@@ -6,6 +6,7 @@ import { backoffMs } from "../core/retry.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import { type ActiveStep, StepAborted } from "./active-steps.ts";
+import { ofRun } from "./log-fields.ts";
 import { performModel } from "./model-step.ts";
 import { performSession } from "./session.ts";
 import { afterReport, again, done, endDelivery, handedBack, type RunStepDeps, type StepContext } from "./step.ts";
@@ -130,7 +131,7 @@ async function isolated(deps: RunStepDeps, run: Run, context: StepContext): Prom
   }
   await deps.advance(run.runId, { type: "step_isolated", step, count: starts + 1 }, { head: run });
   deps.logger.warn(
-    { runId: run.runId, step: step.kind, lostWorkers: delivery.lostWorkers },
+    { ...ofRun(run), step: step.kind, lostWorkers: delivery.lostWorkers },
     "step runs alone: it lost its worker too often",
   );
   const result = await deps.isolate?.(delivery);

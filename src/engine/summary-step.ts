@@ -2,6 +2,7 @@ import type { RunEvent } from "../core/event.ts";
 import { answerTextOf } from "../core/reply-text.ts";
 import type { StepOutcome } from "../ports.ts";
 import { fitSummary, toSummaryRequest } from "./choose-window.ts";
+import { ofRun } from "./log-fields.ts";
 import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
 import { afterAbort, afterReport, type RunStepDeps, stepTimes } from "./step.ts";
 import { failed, type TurnStep } from "./turn-step.ts";
@@ -45,7 +46,7 @@ async function toEvent(
   }
   const event = failed(deps, turn, call, failure);
   if (event.nextAt !== null) return event;
-  deps.logger.warn({ runId: turn.run.runId, error: event.error.code }, "a summary failed; its messages are left out");
+  deps.logger.warn({ ...ofRun(turn.run), error: event.error.code }, "a summary failed; its messages are left out");
   return { type: "summarised", step, execution, text: withoutSummary(turn), usage: outcome.usage, times };
 }
 

@@ -1,6 +1,7 @@
 import { toError } from "../core/errors.ts";
 import { owed } from "../core/owed.ts";
 import type { Clock, Logger, RunStore, StepQueue, Telemetry } from "../ports.ts";
+import { ofRun } from "./log-fields.ts";
 
 /** Runs that have owed something for this long are looked at; a healthy step is queued within milliseconds. */
 const owedForMs = 5_000;
@@ -29,8 +30,8 @@ export async function sweep({ store, queue, clock, logger, telemetry }: SweepDep
       try {
         const run = await store.load(runId);
         const fixed = run ? await queue.repair(owed(run)) : 0;
-        if (fixed > 0) {
-          logger.warn({ runId, steps: fixed }, "a run owed steps that were not queued; they were queued");
+        if (run && fixed > 0) {
+          logger.warn({ ...ofRun(run), steps: fixed }, "a run owed steps that were not queued; they were queued");
           telemetry?.count({ what: "sweep_repair" }, fixed);
         }
         repaired += fixed;

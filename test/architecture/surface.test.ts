@@ -72,6 +72,7 @@ describe("public names", () => {
       "type Limits",
       "type Logger",
       "type Message",
+      "type MetricsOptions",
       "type ModelSpec",
       "type OpenAIOptions",
       "type OpenCallView",

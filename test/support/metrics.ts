@@ -1,6 +1,6 @@
 import type { DataPoint, Histogram } from "@opentelemetry/sdk-metrics";
 import * as sdk from "@opentelemetry/sdk-metrics";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import type { Telemetry } from "../../src/ports.ts";
 import { combine } from "../../src/telemetry/combine.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
@@ -16,6 +16,8 @@ export type TestMetrics = {
   read(): Promise<Series[]>;
   /** In Prometheus's text format. */
   render(): Promise<string>;
+  /** Ends them; inside a test its end does. */
+  stop(): Promise<void>;
   /** What went wrong, in log lines. */
   lines: { message: string }[];
 };
@@ -26,13 +28,15 @@ export function startMetrics(): TestMetrics {
   const provider = new sdk.MeterProvider({ readers: [reader] });
   const logger = recordingLogger();
   const metrics = createMetrics(provider.getMeter("drover"), logger);
-  onTestFinished(async () => {
+  const stop = async (): Promise<void> => {
     metrics.stop();
     await provider.shutdown();
-  });
+  };
+  if (expect.getState().currentTestName !== undefined) onTestFinished(stop);
   return {
     telemetry: combine(createNoTelemetry(), metrics),
     lines: logger.lines,
+    stop,
     async read() {
       const { resourceMetrics } = await reader.collect();
       return resourceMetrics.scopeMetrics.flatMap(({ metrics: all }) =>

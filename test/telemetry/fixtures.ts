@@ -1,7 +1,7 @@
 import type { AgentDefinition } from "../../src/core/agent.ts";
 import { makeRun } from "../../src/core/new-run.ts";
 import { type Run } from "../../src/core/run.ts";
-import type { Logger, StepSpan, Telemetry } from "../../src/ports.ts";
+import type { FleetView, Logger, StepSpan, Telemetry } from "../../src/ports.ts";
 
 /** A time long before this process began: runs outlive processes. */
 export const createdAt = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
@@ -117,6 +117,39 @@ export const approval = {
   decidedAt: createdAt + 3_500,
   decision: "approved",
   by: "ada",
+};
+
+/** A fleet with something to tell of everything: one tool is off, one was. */
+export const fleetView: FleetView = {
+  at: 100_000,
+  redis: { version: "8", usedMemoryBytes: 1_000, maxMemoryBytes: 4_000, clients: 7, roundTripMs: 0.5 },
+  workers: [],
+  agents: [],
+  queues: [
+    { name: "model", waiting: 3, active: 2, delayed: 1, oldestAgeMs: 1_500, workers: 2 },
+    { name: "tools", waiting: 0, active: 0, delayed: 0, workers: 0 },
+  ],
+  gates: [
+    {
+      key: "tool:look",
+      kind: "tool",
+      name: "look",
+      inside: 1,
+      waiting: 4,
+      breaker: { version: 1, failures: 5, openUntil: 100_001 },
+    },
+    {
+      key: "tool:pay",
+      kind: "tool",
+      name: "pay",
+      inside: 0,
+      waiting: 0,
+      breaker: { version: 2, failures: 5, openUntil: 99_000 },
+    },
+    { key: "model:m", kind: "model", name: "m", inside: 0, waiting: 0 },
+  ],
+  counts: { queued: 1, running: 2, waiting: 3, paused: 0, completed: 9, failed: 1, cancelled: 0, rejected: 0 },
+  owing: { count: 3, oldestSince: 98_000 },
 };
 
 /** A logger that keeps what it is told. */

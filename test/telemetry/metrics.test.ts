@@ -3,12 +3,11 @@ import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import { RetryableError } from "../../src/core/errors.ts";
 import { defineAgent } from "../../src/define-agent.ts";
-import type { FleetView } from "../../src/ports.ts";
 import { createMemoryDrover } from "../../src/testing/memory-drover.ts";
 import { scriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { seriesOf, startMetrics, total } from "../support/metrics.ts";
-import { aRun, ended, modelSpan, toolSpan } from "./fixtures.ts";
+import { aRun, ended, fleetView, modelSpan, toolSpan } from "./fixtures.ts";
 
 const note = z.object({ note: z.string().describe("What it is about") });
 const look = defineTool({
@@ -182,41 +181,9 @@ test("requests by their pattern; a method that nobody knows is no series of its 
   ]);
 });
 
-const view: FleetView = {
-  at: 100_000,
-  redis: { version: "8", usedMemoryBytes: 1_000, maxMemoryBytes: 4_000, clients: 7, roundTripMs: 0.5 },
-  workers: [],
-  agents: [],
-  queues: [
-    { name: "model", waiting: 3, active: 2, delayed: 1, oldestAgeMs: 1_500, workers: 2 },
-    { name: "tools", waiting: 0, active: 0, delayed: 0, workers: 0 },
-  ],
-  gates: [
-    {
-      key: "tool:look",
-      kind: "tool",
-      name: "look",
-      inside: 1,
-      waiting: 4,
-      breaker: { version: 1, failures: 5, openUntil: 100_001 },
-    },
-    {
-      key: "tool:pay",
-      kind: "tool",
-      name: "pay",
-      inside: 0,
-      waiting: 0,
-      breaker: { version: 2, failures: 5, openUntil: 99_000 },
-    },
-    { key: "model:m", kind: "model", name: "m", inside: 0, waiting: 0 },
-  ],
-  counts: { queued: 1, running: 2, waiting: 3, paused: 0, completed: 9, failed: 1, cancelled: 0, rejected: 0 },
-  owing: { count: 3, oldestSince: 98_000 },
-};
-
 test("the fleet, as far as this process is to tell of it", async () => {
   const { telemetry, read } = startMetrics();
-  const stop = telemetry.observeFleet(async () => view);
+  const stop = telemetry.observeFleet(async () => fleetView);
   const all = await read();
   expect(seriesOf(all, "drover.queue.steps")).toContainEqual({
     labels: { "drover.queue": "model", "drover.queue.state": "waiting" },
