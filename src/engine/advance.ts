@@ -80,6 +80,7 @@ export function createAdvance(deps: Deps): Advance {
     let fresh = head === null;
     head ??= await store.load(runId);
     while (head) {
+      if (options.head && !isSameRun(options.head, head)) return { run: head, change: null };
       const result = await attempt(event, head, options);
       if ("revision" in result) {
         head = result;
@@ -105,6 +106,11 @@ async function addSteps({ queue, logger }: Deps, steps: Step[], { sweepable }: A
   if (!sweepable) return queue.add(steps);
   const runId = steps[0]?.runId;
   await quietly(logger, { runId }, "a step could not be queued; a sweeper will", () => queue.add(steps));
+}
+
+/** Of two that have one id: another may have taken it since the first was deleted. */
+function isSameRun(a: Run, b: Run): boolean {
+  return a.createdAt === b.createdAt && a.inputHash === b.inputHash;
 }
 
 function newer(a: Run | undefined, b: Run | undefined): Run | undefined {

@@ -144,7 +144,7 @@ export function createClient(deps: ClientDeps): Client {
 
     list: (filter) => store.list(filter),
     count: (filter) => store.count(filter),
-    delete: (runId) => deleteRun(store, runId),
+    delete: (runId) => deleteRun(deps, runId),
 
     command,
   };
@@ -214,7 +214,7 @@ async function create(
   });
 }
 
-async function deleteRun(store: RunStore, runId: string): Promise<void> {
+async function deleteRun({ store, signals, logger }: ClientDeps, runId: string): Promise<void> {
   for (;;) {
     const run = await store.load(runId);
     if (!run) throw unknownRun(runId);
@@ -227,7 +227,10 @@ async function deleteRun(store: RunStore, runId: string): Promise<void> {
         `Run "${runId}" has ended but still has others to tell; delete it in a moment.`,
       );
     }
-    if (await store.remove(run)) return;
+    if (!(await store.remove(run))) continue;
+    // Whoever remembers it forgets it, before another run takes its id.
+    await quietly(logger, { runId }, "the deletion of a run could not be announced", () => signals.announce(runId));
+    return;
   }
 }
 

@@ -79,3 +79,39 @@ test("a late step of a run that was deleted does nothing to another run that too
   await bench.queue.drain(frozen.runStep, { advanceTime: true });
   expect(await bench.store.load("run-a")).toMatchObject({ status: "completed", turns: 1 });
 });
+
+test("a late step changes nothing of another run that took its id and owes a step of the same name", async () => {
+  const { bench, taken, step, answer } = await deletedUnderway("model");
+  bench.clock.advance(1);
+  const agent = defineAgent({ name: "a", instructions: "", model: scriptedModel(["of the new one"]) });
+  const other = bench.process({ agents: [agent] });
+  await other.client.start("a", "another", { runId: "run-a" });
+  // Its first model step has the name of the late one.
+  expect(bench.queue.list().map(({ step: { owedAt, index } }) => ({ owedAt, index }))).toContainEqual({
+    owedAt: taken.delivery.step.owedAt,
+    index: taken.delivery.step.index,
+  });
+  answer("of the deleted one");
+  // It is delivered again, as a step of the new run.
+  const outcome = await step;
+  expect(outcome).toMatchObject({ type: "again" });
+  taken.end(outcome);
+  expect(await bench.store.load("run-a")).toMatchObject({ turns: 0, messageCount: 1 });
+  await bench.queue.drain(other.runStep, { advanceTime: true });
+  expect(await bench.store.readMessages("run-a", 0, 9)).toMatchObject([
+    { content: "another" },
+    { content: "of the new one" },
+  ]);
+});
+
+test("a deletion is announced, so that who holds a step of the run lets go of it and nobody remembers it", async () => {
+  const bench = makeBench();
+  const heard: (string | null)[] = [];
+  bench.signals.onAnnounced((runId) => heard.push(runId));
+  const { client } = bench.process();
+  await client.start("a", "go", { runId: "run-a" });
+  await client.command("run-a", { type: "cancel_requested", by: "ann", reason: "over" });
+  heard.length = 0;
+  await client.delete("run-a");
+  expect(heard).toEqual(["run-a"]);
+});
