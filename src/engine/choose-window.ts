@@ -90,8 +90,15 @@ function countDefinition(definition: AgentDefinition, counter: TokenCounter): nu
 
 /** Tokens of the tools that the run's caller brought. */
 function countTools(tools: Run["tools"], counter: TokenCounter): number {
-  return (tools ?? []).reduce((sum, tool) => sum + counter.count(JSON.stringify(tool)) + messageOverhead, 0);
+  if (!tools) return 0;
+  const known = toolTokens.get(tools);
+  if (known !== undefined) return known;
+  const tokens = tools.reduce((sum, tool) => sum + counter.count(JSON.stringify(tool)) + messageOverhead, 0);
+  toolTokens.set(tools, tokens);
+  return tokens;
 }
+
+const toolTokens = new WeakMap<NonNullable<Run["tools"]>, number>();
 
 const counted = new WeakMap<TokenCounter, WeakMap<Message, number>>();
 

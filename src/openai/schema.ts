@@ -18,7 +18,8 @@ export function adaptSchema(schema: Schema, quirks: SchemaQuirks): Schema {
   const dropped = new Set(["$schema", ...quirks.keywords]);
   const inline = referenceKeywords.some((keyword) => quirks.keywords.has(keyword));
   if (inline) for (const keyword of referenceKeywords) dropped.add(keyword);
-  return adapt(schema, { root: schema, dropped, inline, typeLists: quirks.typeLists, open: [] }) as Schema;
+  const written = { left: mostWritten };
+  return adapt(schema, { root: schema, dropped, inline, typeLists: quirks.typeLists, open: [], written }) as Schema;
 }
 
 type Context = {
@@ -28,11 +29,16 @@ type Context = {
   typeLists: boolean;
   /** References being written out, to stop at one that holds itself. */
   open: readonly string[];
+  /** So many more parts are written out in place of references: a few that each hold two others would fill any memory. */
+  written: { left: number };
 };
+
+const mostWritten = 20_000;
 
 function adapt(value: unknown, context: Context): unknown {
   if (Array.isArray(value)) return value.map((item) => adapt(item, context));
   if (!isSchema(value)) return value;
+  if (context.open.length > 0) context.written.left -= 1;
   if (context.inline && typeof value.$ref === "string") return writeOut(value, value.$ref, context);
   const result: Schema = {};
   for (const [key, inner] of Object.entries(value)) {
@@ -58,7 +64,8 @@ function adaptMap(map: Schema, context: Context): Schema {
 
 function writeOut(schema: Schema, reference: string, context: Context): unknown {
   const { $ref: _, ...beside } = schema;
-  const target = context.open.includes(reference) ? undefined : lookUp(context.root, reference);
+  const isTooMuch = context.written.left <= 0 || context.open.includes(reference);
+  const target = isTooMuch ? undefined : lookUp(context.root, reference);
   const inner = { ...context, open: [...context.open, reference] };
   return adapt({ ...(target ?? { type: "object" }), ...beside }, target ? inner : context);
 }

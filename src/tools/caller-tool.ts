@@ -9,56 +9,76 @@ import { badArgumentsMessage, badJsonMessage } from "./messages.ts";
 import { type ToolParameters, toParameters } from "./parameters.ts";
 import { readArguments } from "./prepare.ts";
 
+/** Parts of a schema times characters of arguments that are gone through at most; more is left to the caller. */
+const mostWork = 10_000_000;
+
 /** How a call of a caller's tool is to be treated. */
 export function planCallerCall(spec: ToolSpec, text: string, { dryRun }: PlanOptions): CallPlan {
   const { name } = spec;
-  const { schema, parse } = parametersOf(spec);
+  const { schema, nodes, parse } = parametersOf(spec);
   // Nothing is coerced: the caller reads what the model wrote, so that itself must fit.
   const accepted = readArguments(text);
   if (!isObject(accepted)) return { type: "settle", content: badJsonMessage(name, text, schema) };
-  const parsed = parse(accepted);
-  if (!parsed.ok) return { type: "settle", content: badArgumentsMessage(name, parsed.issues) };
+  const parsed = nodes * text.length > mostWork ? undefined : parse(accepted);
+  if (parsed?.ok === false) return { type: "settle", content: badArgumentsMessage(name, parsed.issues) };
   if (dryRun) return { type: "settle", ...describeDryRun({ name }, { accepted, args: accepted }), outcome: "ok" };
   return { type: "answer", from: "caller" };
 }
 
-const known = new WeakMap<ToolSpec, ToolParameters>();
+/** A caller's schema as it is checked by. `nodes`: how much of it there is to go through for each value. */
+type Checkable = ToolParameters & { nodes: number };
 
-function parametersOf(spec: ToolSpec): ToolParameters {
-  const parameters = known.get(spec) ?? read(spec);
+const known = new WeakMap<ToolSpec, Checkable>();
+
+function parametersOf(spec: ToolSpec): Checkable {
+  const parameters = known.get(spec) ?? read(spec.parameters);
   known.set(spec, parameters);
   return parameters;
 }
 
-/** A schema that cannot be checked by asks for any object: its caller checks the arguments itself. */
-function read({ parameters }: ToolSpec): ToolParameters {
+/**
+ * What cannot be checked in little time, whatever the value, is not checked here: with a schema that refers to parts of
+ * itself, or makes no sense, any object is taken, and its caller sees for itself.
+ */
+function read(schema: JsonSchema): Checkable {
+  const any: Checkable = { schema, nodes: 0, parse: (value) => ({ ok: true, value }) };
+  const bounded = toBounded(schema);
+  if (!bounded) return any;
   try {
-    return { ...toParameters(withoutPatterns(parameters)), schema: parameters };
+    return { schema, nodes: bounded.nodes, parse: toParameters(bounded.schema).parse };
   } catch {
-    return { schema: parameters, parse: (value) => ({ ok: true, value }) };
+    return any;
   }
 }
 
+/** Keywords that may take for ever: regular expressions of a stranger, and comparisons of all with all. */
+const dropped = new Set(["pattern", "patternProperties", "format", "uniqueItems"]);
+const references = new Set(["$ref", "$dynamicRef", "$recursiveRef"]);
 const values = new Set(["enum", "const", "default", "examples", "required"]);
 const maps = new Set(["properties", "$defs", "definitions", "dependentSchemas"]);
 
-/**
- * The schema without regular expressions: a stranger's could take for ever on a text that a model writes.
- * What lies under keywords that hold values is left as it is.
- */
-function withoutPatterns(schema: JsonSchema): JsonSchema {
+/** The schema without what may take for ever, and the number of its parts; undefined if it refers to parts of itself. */
+function toBounded(schema: JsonSchema): { schema: JsonSchema; nodes: number } | undefined {
+  let nodes = 0;
+  let refers = false;
   const inner = (value: unknown): unknown => {
+    nodes += 1;
     if (Array.isArray(value)) return value.map(inner);
-    return isObject(value) ? withoutPatterns(value) : value;
+    return isObject(value) ? toInner(value) : value;
   };
-  const kept = Object.entries(schema).filter(
-    ([key]) => key !== "pattern" && key !== "patternProperties" && key !== "format",
-  );
-  return Object.fromEntries(
-    kept.map(([key, value]) => {
-      if (values.has(key)) return [key, value];
-      if (!maps.has(key) || !isObject(value)) return [key, inner(value)];
-      return [key, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, inner(one)]))];
-    }),
-  );
+  const toInner = (part: JsonSchema): JsonSchema => {
+    const kept = Object.entries(part).filter(([key]) => !dropped.has(key));
+    refers ||= kept.some(([key]) => references.has(key));
+    return Object.fromEntries(kept.map(([key, value]) => [key, toKeyword(key, value)]));
+  };
+  const toKeyword = (key: string, value: unknown): unknown => {
+    if (values.has(key)) {
+      nodes += Array.isArray(value) ? value.length : 1;
+      return value;
+    }
+    if (!maps.has(key) || !isObject(value)) return inner(value);
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, inner(one)]));
+  };
+  const bounded = toInner(schema);
+  return refers ? undefined : { schema: bounded, nodes };
 }

@@ -119,8 +119,24 @@ describe("a tool of the run's caller", () => {
   });
 
   test("whose schema makes no sense takes any object", () => {
-    const odd = { ...book, parameters: { type: "object", properties: { a: { $ref: "#/nowhere" } } } };
-    expect(planOf('{"a":1}', odd)).toEqual({ type: "answer", from: "caller" });
+    const odd = { ...book, parameters: { type: "object", minimum: "x", properties: { a: { type: "no such type" } } } };
+    expect(planOf('{"b":1}', odd)).toEqual({ type: "answer", from: "caller" });
+  });
+
+  test("whose schema would take for ever to check by is not checked by it", () => {
+    // Each level asks for the next one twice: 2^40 checks.
+    const levels = Array.from({ length: 40 }, (_, level) => {
+      const next = { $ref: `#/$defs/d${level + 1}` };
+      return [`d${level}`, { allOf: [next, next] }];
+    });
+    const $defs = Object.fromEntries([...levels, ["d40", { type: "object" }]]);
+    const doubling = { ...book, parameters: { type: "object", allOf: [{ $ref: "#/$defs/d0" }], $defs } };
+    expect(planOf('{"a":1}', doubling)).toEqual({ type: "answer", from: "caller" });
+    const anyOf = Array.from({ length: 2_000 }, (_, index) => ({ const: `${index}` }));
+    const wide = { ...book, parameters: { type: "object", properties: { a: { type: "array", items: { anyOf } } } } };
+    const many = JSON.stringify({ a: Array.from({ length: 20_000 }, () => 1) });
+    expect(planOf(many, wide)).toEqual({ type: "answer", from: "caller" });
+    expect(planOf('{"a":[1]}', wide)).toMatchObject({ type: "settle" });
   });
 
   test("cannot stop a worker by a regular expression; what else it asks for holds", () => {
