@@ -8,6 +8,7 @@ import { createRedactor } from "../../../src/core/redact.ts";
 import { follow } from "../../../src/engine/follow.ts";
 import type { HttpDeps } from "../../../src/http/types.ts";
 import { createResponsesLog, type ResponsesLog } from "../../../src/http/v1/responses-log.ts";
+import type { RunStore } from "../../../src/ports.ts";
 import { createSilentLogger } from "../../../src/telemetry/logger.ts";
 import { createMemoryRunStore, createMemorySignals } from "../../../src/testing/index.ts";
 import { createMemoryResponseStore } from "../../../src/testing/memory-operators.ts";
@@ -25,10 +26,10 @@ const of = { ...subject, runId: "run-a" };
 /** Watches at servers in turn, each time only for so many events, and comes back with the last number. */
 async function watch(
   servers: ResponsesLog[],
-  visits: { server: number; events: number; pause: number }[],
+  { visits, last }: { visits: { server: number; events: number; pause: number }[]; last: number },
 ): Promise<string[]> {
   const got: string[] = [];
-  for (const { server, events, pause } of [...visits, { server: 0, events: Number.POSITIVE_INFINITY, pause: 0 }]) {
+  for (const { server, events, pause } of [...visits, { server: last, events: Number.POSITIVE_INFINITY, pause: 0 }]) {
     for (let turn = 0; turn < pause; turn += 1) await turnOfLoop();
     const gone = new AbortController();
     let count = 0;
@@ -54,32 +55,41 @@ const visits = fc.array(fc.record({ server: fc.nat(2), events: fc.integer({ min:
 
 test("all watchers of a response at all servers get one and the same numbered log", async () => {
   await fc.assert(
-    fc.asyncProperty(answered, fc.array(visits, { minLength: 1, maxLength: 4 }), async (turns, watchers) => {
-      const signals = createMemorySignals();
-      const store = createMemoryRunStore({ signals });
-      const responses = createMemoryResponseStore({ clock: Date });
-      await responses.create({ id: of.id, runId: of.runId, createdAt: 0, afterSeq: 0, request: {} });
-      const deps = {
-        responses,
-        redactor,
-        store,
-        now: Date.now,
-        logger: createSilentLogger(),
-        watch: { events: (runId, options) => follow({ store, signals }, runId, options) },
-      } satisfies Partial<HttpDeps> as unknown as HttpDeps;
-      const servers = [0, 1, 2].map(() => createResponsesLog(deps));
-      const playing = play(store, "run-a", turns);
-      await turnOfLoop();
-      const logs = await Promise.all(watchers.map((given) => watch(servers, given)));
-      await playing;
-      for (const log of logs) expect(log).toEqual(logs[0]);
-      const [log = []] = logs;
-      const stream = ResponseStream.fromReadableStream(new Blob([log.map((event) => `${event}\n`).join("")]).stream());
-      const final = await stream.finalResponse();
-      expect(final.status).toBe("completed");
-      expect(final.output_text.trim()).toBe(redactor.text(turns.at(-1)?.answer.join("") ?? "").trim());
-      expect(log.join("")).not.toContain(secret);
-    }),
+    fc.asyncProperty(
+      answered,
+      fc.array(fc.record({ visits, last: fc.nat(2) }), { minLength: 1, maxLength: 4 }),
+      async (turns, watchers) => {
+        const signals = createMemorySignals();
+        const store = createMemoryRunStore({ signals });
+        const responses = createMemoryResponseStore({ clock: Date });
+        await responses.create({ id: of.id, runId: of.runId, createdAt: 0, afterSeq: 0, request: {} });
+        const depsOf = (source: Pick<RunStore, "readLive">): HttpDeps =>
+          ({
+            responses,
+            redactor,
+            store,
+            now: Date.now,
+            logger: createSilentLogger(),
+            watch: { events: (runId, options) => follow({ store: { ...store, ...source }, signals }, runId, options) },
+          }) satisfies Partial<HttpDeps> as unknown as HttpDeps;
+        // One of the servers hears of text only when it is committed, as if the live text were gone.
+        const deaf = { readLive: async (_runId: string, next: string) => ({ deltas: [], next }) };
+        const servers = [store, store, deaf].map((source) => createResponsesLog(depsOf(source)));
+        const playing = play(store, "run-a", turns);
+        await turnOfLoop();
+        const logs = await Promise.all(watchers.map((given) => watch(servers, given)));
+        await playing;
+        for (const log of logs) expect(log).toEqual(logs[0]);
+        const [log = []] = logs;
+        const stream = ResponseStream.fromReadableStream(
+          new Blob([log.map((event) => `${event}\n`).join("")]).stream(),
+        );
+        const final = await stream.finalResponse();
+        expect(final.status).toBe("completed");
+        expect(final.output_text.trim()).toBe(redactor.text(turns.at(-1)?.answer.join("") ?? "").trim());
+        expect(log.join("")).not.toContain(secret);
+      },
+    ),
     { numRuns: 200 },
   );
 });
