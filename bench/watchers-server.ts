@@ -13,7 +13,13 @@ const sampling = setInterval(() => {
   peakRssBytes = Math.max(peakRssBytes, process.memoryUsage.rss());
 }, 200);
 
-process.on("message", async (message: { stats?: boolean; stop?: boolean }) => {
+async function close(): Promise<void> {
+  clearInterval(sampling);
+  await server.close();
+  process.disconnect();
+}
+
+process.on("message", (message: { stats?: boolean; stop?: boolean }) => {
   if (message.stats) {
     const { user, system } = process.cpuUsage(cpu);
     const stats: ServerStats = {
@@ -24,10 +30,6 @@ process.on("message", async (message: { stats?: boolean; stop?: boolean }) => {
     cpu = process.cpuUsage();
     process.send?.(stats);
   }
-  if (message.stop) {
-    clearInterval(sampling);
-    await server.close();
-    process.disconnect();
-  }
+  if (message.stop) void close();
 });
 process.send?.({ url });

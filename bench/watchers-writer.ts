@@ -91,7 +91,7 @@ async function write(first: Run, index: number): Promise<{ seq: number; text: st
   return { seq: run.eventSeq, text: whole };
 }
 
-process.on("message", async (message: { create?: WriterPlan; write?: boolean; stop?: boolean }) => {
+async function obey(message: { create?: WriterPlan; write?: boolean; stop?: boolean }): Promise<void> {
   if (message.create) {
     plan = message.create;
     process.send?.(await create());
@@ -104,5 +104,7 @@ process.on("message", async (message: { create?: WriterPlan; write?: boolean; st
     await connection.close();
     process.disconnect();
   }
-});
+}
+
+process.on("message", (message: Parameters<typeof obey>[0]) => void obey(message));
 process.send?.("ready");

@@ -48,10 +48,13 @@ function brief(schema: Schema): string {
   const parts = schema.anyOf ?? schema.oneOf;
   if (parts) return [...new Set(parts.map(brief))].join(" or ");
   if (schema.type === "array") return `list of ${brief(schema.items ?? {})}`;
-  const name = Array.isArray(schema.type) ? schema.type.join(" or ") : (schema.type ?? "any JSON");
-  const { minimum, maximum } = schema;
-  const range = minimum !== undefined && maximum !== undefined && maximum < 1e9 ? `, ${minimum} to ${maximum}` : "";
-  return `${name}${range}`;
+  return plain(schema);
+}
+
+function plain({ type, minimum, maximum }: Schema): string {
+  const name = Array.isArray(type) ? type.join(" or ") : (type ?? "any JSON");
+  if (minimum === undefined || maximum === undefined || maximum > 1e9) return name;
+  return `${name}, ${minimum} to ${maximum}`;
 }
 
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
@@ -70,32 +73,47 @@ function whoMay(operation: Operation): string {
 }
 
 function describe(method: string, path: string, operation: Operation): string {
-  const { summary, description, parameters = [], requestBody, responses } = operation;
-  const lines = [
+  const { summary, description = "" } = operation;
+  return [
     `### \`${method.toUpperCase()} ${path}\``,
-    "",
-    `${summary}. ${description ?? ""}`.trim(),
-    "",
+    `${summary}. ${description}`.trim(),
     whoMay(operation),
-  ];
-  if (parameters.length > 0) {
-    lines.push("", "| Parameter | In | Type | |", "| --- | --- | --- | --- |");
-    for (const { name, in: place, required, schema, description: text } of parameters) {
-      lines.push(`| \`${name}\`${required ? "" : "?"} | ${place} | ${cell(brief(schema))} | ${cell(text)} |`);
-    }
-  }
-  const body = requestBody?.content["application/json"]?.schema;
-  if (body) lines.push("", body.$ref ? `Body: ${brief(body)}` : `Body:\n\n${fieldsOf(body)}`);
-  lines.push("");
-  for (const [status, { description: text, content = {} }] of Object.entries(responses)) {
-    if (Number(status) >= 400) continue;
-    const [[type, { schema }] = ["", { schema: {} }]] = Object.entries(content);
-    const what = type === "" ? "" : type === "application/json" ? ` (${brief(schema)})` : ` (\`${type}\`)`;
-    lines.push(`- ${status}: ${text}${what}`);
-  }
-  const problems = Object.keys(responses).filter((status) => Number(status) >= 400);
-  if (problems.length > 0) lines.push(`- Problems: ${problems.join(", ")}`);
-  return lines.join("\n");
+    ...parametersOf(operation),
+    ...bodyOf(operation),
+    answersOf(operation),
+  ].join("\n\n");
+}
+
+function parametersOf({ parameters = [] }: Operation): string[] {
+  if (parameters.length === 0) return [];
+  const rows = parameters.map(
+    ({ name, in: place, required, schema, description }) =>
+      `| \`${name}\`${required ? "" : "?"} | ${place} | ${cell(brief(schema))} | ${cell(description)} |`,
+  );
+  return [["| Parameter | In | Type | |", "| --- | --- | --- | --- |", ...rows].join("\n")];
+}
+
+function bodyOf({ requestBody }: Operation): string[] {
+  const schema = requestBody?.content["application/json"]?.schema;
+  if (!schema) return [];
+  return schema.$ref ? [`Body: ${brief(schema)}`] : ["Body:", fieldsOf(schema)];
+}
+
+function answersOf({ responses }: Operation): string {
+  const isProblem = (status: string): boolean => Number(status) >= 400;
+  const good = Object.entries(responses).filter(([status]) => !isProblem(status));
+  const problems = Object.keys(responses).filter(isProblem);
+  return [
+    ...good.map(([status, answer]) => `- ${status}: ${answer.description}${bodyWords(answer)}`),
+    ...(problems.length > 0 ? [`- Problems: ${problems.join(", ")}`] : []),
+  ].join("\n");
+}
+
+function bodyWords({ content = {} }: Answer): string {
+  const [found] = Object.entries(content);
+  if (!found) return "";
+  const [type, { schema }] = found;
+  return type === "application/json" ? ` (${brief(schema)})` : ` (\`${type}\`)`;
 }
 
 /** Every address, under a heading per subject. */

@@ -16,8 +16,9 @@ import { transcriptOf } from "../core/session.ts";
 import type { LiveDelta, RunStore, Signals } from "../ports.ts";
 
 const pageSize = 200;
-/** So many entries are held with their content at a time: each may point at a megabyte. */
-const portion = 16;
+/** So many entries are held with their content at a time, and fewer while they are large: each may point at a megabyte. */
+const mostAtOnce = 16;
+const largePortion = 250_000;
 /** Looked at this often even if no signal came: signals are best effort. */
 const lookEveryMs = 1_000;
 
@@ -119,6 +120,7 @@ async function createReader(store: Store, runId: string, place: Place): Promise<
   let complete = ended;
   let live = "0";
   let held: LiveDelta[] = [];
+  let portion = mostAtOnce;
 
   /** Gives out live text up to the next turn; text of later turns waits until the entries before it were read. */
   async function* drain(winner?: string): AsyncGenerator<RunFeedEvent[]> {
@@ -157,8 +159,10 @@ async function createReader(store: Store, runId: string, place: Place): Promise<
     const entries = await store.readFeed(runId, state.seq, pageSize);
     complete = false;
     if (entries.length === 0) yield* drain();
-    for (let from = 0; from < entries.length; from += portion) {
-      const expanded = await expand(store, { runId, transcript }, entries.slice(from, from + portion));
+    for (let rest = entries; rest.length > 0; ) {
+      const expanded = await expand(store, { runId, transcript }, rest.slice(0, portion));
+      rest = rest.slice(portion);
+      portion = expanded.some(isLarge) ? 1 : Math.min(mostAtOnce, portion * 2);
       for (const entry of expanded) yield* give(entry);
     }
     if (!ended && entries.at(-1)?.type === "usage_reported") ended = await hasEndedAt(store, runId, state.seq);
@@ -185,6 +189,11 @@ async function startState(store: Store, runId: string, { position, wholeText }: 
   if (!next) return { state: startFeed(position, run.turns, wholeText), ended: isEnded(run), transcript };
   const turn = next.type === "model_answered" ? next.turn - 1 : next.turn;
   return { state: startFeed(position, turn, wholeText), ended: false, transcript };
+}
+
+function isLarge({ answer, content = [] }: ExpandedEntry): boolean {
+  const said = [...content, ...(answer ? [answer] : [])].map((message) => textOf(message.content).length);
+  return said.reduce((sum, length) => sum + length, 0) > largePortion / mostAtOnce;
 }
 
 /** Puts the content in that entries point at; the feed itself repeats none. */

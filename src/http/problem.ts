@@ -101,7 +101,8 @@ export function toProblem(thrown: unknown): Problem {
     return { status, code, detail: message, ...(status === 503 ? { headers: retryAfter } : {}) };
   }
   if (thrown instanceof HTTPException && thrown.status in titles && thrown.status < 500) {
-    return { status: thrown.status as ProblemStatus, code: "invalid", detail: thrown.message };
+    const detail = thrown.status === 415 ? otherType : thrown.message;
+    return { status: thrown.status as ProblemStatus, code: "invalid", detail };
   }
   if (isBrokenOff(thrown)) {
     return { status: 400, code: "invalid", detail: "The request ended before all of it was here. Send it again." };
@@ -110,6 +111,8 @@ export function toProblem(thrown: unknown): Problem {
     "The request was not answered because of a fault in the server. Its log says more under the request id.";
   return { status: 500, code: "internal", detail };
 }
+
+const otherType = "The body is no JSON by its Content-Type. Send JSON, with the header Content-Type: application/json.";
 
 /** What Node throws where a body is read and the other side went away, or sent what is none. */
 function isBrokenOff(thrown: unknown): boolean {

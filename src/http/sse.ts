@@ -85,10 +85,18 @@ function createSource(frames: AsyncIterator<string>, { heartbeatMs, closing }: S
     if (!tell(came)) ready = came;
   }
 
-  // One timer and one listener for the whole stream: there are thousands of frames.
-  const timer = setTimeout(() => tell("quiet"), heartbeatMs);
+  // One timer and one listener for the whole stream, since there are thousands of frames; none before it is read.
+  let timer: NodeJS.Timeout | undefined;
   const onClosing = (): void => void tell("closing");
-  closing?.addEventListener("abort", onClosing);
+
+  function arm(): void {
+    if (timer) {
+      timer.refresh();
+      return;
+    }
+    timer = setTimeout(() => tell("quiet"), heartbeatMs);
+    closing?.addEventListener("abort", onClosing);
+  }
 
   return {
     async next() {
@@ -100,7 +108,7 @@ function createSource(frames: AsyncIterator<string>, { heartbeatMs, closing }: S
       }
       const { promise, resolve } = Promise.withResolvers<Came>();
       waiting = resolve;
-      timer.refresh();
+      arm();
       if (!asked) {
         asked = true;
         frames.next().then(take, () => take({ done: true, value: undefined }));

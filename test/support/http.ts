@@ -44,7 +44,7 @@ export type TestHttp = {
   signals: Signals;
 };
 
-export const testOrigin = "http://localhost";
+const testOrigin = "http://localhost";
 
 /** All of HTTP without a socket, with a worker for its runs. Ends with the test. */
 export async function createTestHttp(options: TestHttpOptions): Promise<TestHttp> {

@@ -86,6 +86,8 @@ const inputMessageSchema: z.ZodType<string | InputMessage> = z.union([
   }),
 ]);
 
+const noHeaders: typeof idempotencyHeaders = z.object({});
+
 function withId<Name extends string>(name: Name, id: string | undefined): { [N in Name]?: string } {
   return (id === undefined ? {} : { [name]: id }) as { [N in Name]?: string };
 }
@@ -116,7 +118,8 @@ function addRunCommand<Body extends z.ZodType>(api: Api, command: RunCommand<Bod
       description,
       scope,
       params: runIdParams,
-      headers: idempotencyHeaders,
+      // Cancelled twice is cancelled once, and a run is retried only while it has failed.
+      headers: name === "input" ? idempotencyHeaders : noHeaders,
       body,
       bodyRequired: required,
       answers: { 200: { description: "The run afterwards", schema: runSchema } },

@@ -59,6 +59,7 @@ const problemTexts = {
   404: "There is no such run, call, session or result; another tenant's is as good as none.",
   409: "It does not fit the state of the run, or what was started under the same id.",
   413: "The body or the input is over the limit.",
+  415: "The body is no JSON by its `Content-Type`.",
   422: "The `Idempotency-Key` was used with another request.",
   429: "Too many wrong keys came from this address. `Retry-After` says when to ask again, in seconds.",
   503: "Redis is away. `Retry-After` says when to ask again, in seconds.",
@@ -149,7 +150,7 @@ function toProblems({ open, params, query, headers, body, problems = [] }: Probl
   const statuses = new Set<keyof typeof problemTexts>([
     ...(takes ? ([400] as const) : []),
     ...(open ? [] : ([401, 403, 429, 503, 504] as const)),
-    ...(body ? ([413] as const) : []),
+    ...(body ? ([413, 415] as const) : []),
     ...problems,
   ]);
   return Object.fromEntries(

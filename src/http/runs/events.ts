@@ -3,7 +3,7 @@ import { DroverError } from "../../core/errors.ts";
 import { fromFeedId, type RunFeedEvent } from "../../core/feed.ts";
 import type { RunHandle } from "../../engine/run-handle.ts";
 import { redactedFeed } from "../redacted-feed.ts";
-import { answerEvents, toFrame } from "../sse.ts";
+import { answerEvents, sseHeaders, toFrame } from "../sse.ts";
 import type { HttpContext, HttpDeps } from "../types.ts";
 import { type Api, addEndpoint } from "./endpoint.ts";
 import { runIdParams } from "./parameters.ts";
@@ -56,6 +56,8 @@ async function watch(
   { run, after }: { run: RunHandle; after: string | undefined },
 ): Promise<Response> {
   const { status } = await run.status();
+  // A stream that nobody will read is not begun.
+  if (context.req.method === "HEAD") return context.body(null, 200, sseHeaders);
   const gone = new AbortController();
   const events = eventsThroughOutages(run, deps, { after, signal: gone.signal });
   let first: IteratorResult<RunFeedEvent> | undefined;

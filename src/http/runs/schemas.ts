@@ -35,7 +35,7 @@ export const problemSchema: z.ZodType = z
   })
   .meta({ id: "Problem", description: "RFC 9457 problem details" });
 
-export const usageSchema: z.ZodType = z
+const usageSchema: z.ZodType = z
   .object({
     inputTokens: z.number(),
     outputTokens: z.number(),
@@ -47,7 +47,7 @@ export const usageSchema: z.ZodType = z
 
 const errorSchema = z.object({ code: z.string(), message: z.string() }).meta({ id: "RunError" });
 
-export const openCallSchema: z.ZodType = z
+const openCallSchema: z.ZodType = z
   .looseObject({
     callId: z.string().describe("Such as `call-2-1`: turn and position"),
     tool: z.string(),
@@ -107,7 +107,7 @@ export const resultSchema: z.ZodType = z
 
 const contentSchema = z.union([z.string(), z.array(z.looseObject({ type: z.string() }))]);
 
-export const messageSchema: z.ZodType = z
+const messageSchema: z.ZodType = z
   .looseObject({
     role: z.enum(["system", "developer", "user", "assistant", "tool"]),
     content: contentSchema.nullable(),

@@ -205,6 +205,20 @@ describe("reading", () => {
 });
 
 describe("commands", () => {
+  test("what is no JSON is refused, and not taken for an empty body", async () => {
+    const http = await createTestHttp({ agents: makeAgents() });
+    const { openCalls } = await run(http, { agent: "payer", input: "pay", runId: "r-1" });
+    const [call] = openCalls as { callId: string }[];
+    const bound = JSON.stringify({ argumentsHash: "other" });
+    const types = [{ "content-type": "application/x-www-form-urlencoded" }, { "content-type": "text/plain" }];
+    for (const headers of types) {
+      const init = { method: "POST", headers, body: bound };
+      const refused = await http.fetch(`/runs/r-1/calls/${call?.callId}/approve`, init);
+      expect([refused.status, (await read(refused)).code]).toEqual([415, "invalid"]);
+    }
+    expect(await read(await http.fetch("/runs/r-1"))).toMatchObject({ openCalls: [{ state: "approval" }] });
+  });
+
   test("approve and deny are bound to what was asked, and once decided stay so", async () => {
     const http = await createTestHttp({ agents: makeAgents() });
     const { openCalls } = await run(http, { agent: "payer", input: "pay", runId: "r-1" });

@@ -126,6 +126,19 @@ describe("events", () => {
   });
 });
 
+test("asked for its headers alone, nothing is begun", async () => {
+  const http = await createTestHttp({ agents: [talker("hi")] });
+  await started(http);
+  await http.fetch("/runs/r-1/result?waitMs=5000");
+  const begun = vi.spyOn(http.deps.watch, "events");
+  const head = await http.fetch("/runs/r-1/events?after=1", { method: "HEAD" });
+  expect([head.status, head.headers.get("content-type"), begun.mock.calls.length]).toEqual([
+    200,
+    "text/event-stream; charset=utf-8",
+    0,
+  ]);
+});
+
 describe("a client that never reads", () => {
   test("costs bounded memory while 100 MB of events are made", async () => {
     const signals = createMemorySignals();
