@@ -1,3 +1,4 @@
+import { Queue } from "bullmq";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vitest";
 import { z } from "zod";
@@ -135,6 +136,32 @@ describe("the fleet as it is read", () => {
     const { redis: facts, queues } = await readerOf(own).read();
     expect(facts).toEqual({ roundTripMs: expect.any(Number) });
     expect(queues).toHaveLength(3);
+    await own.connection.close();
+    await redis.stop();
+  });
+
+  test("is read from a cluster too, and runs are counted and removed there", async () => {
+    const redis = await startTestRedis({ args: ["--cluster-enabled", "yes"] });
+    await redis.cli("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
+    await vi.waitFor(async () => expect(await redis.cli("CLUSTER", "INFO")).toContain("cluster_state:ok"), {
+      timeout: 10_000,
+    });
+    const own = setUpStore(redis.url, redis.prefix);
+    const gates = createRedisGates(own);
+    const presence = createRedisPresence(own);
+    await presence.tell(worker("w1"), [], [{ key: "tool:t", kind: "tool", name: "t", concurrency: 1 }], 60_000);
+    await gates.enter({ holder: "a", token: "t", leaseMs: 60_000, gates: [{ key: "tool:t", concurrency: 1 }] });
+    const queue = new Queue("model", { connection: { url: redis.url }, prefix: `${redis.prefix}:q` });
+    await queue.add("model", {}, { priority: 5 });
+    const run = await created(own.store, { tenant: "t1", session: "s1" });
+    const view = await readerOf(own).read();
+    expect(view.queues.find(({ name }) => name === "model")).toMatchObject({ waiting: 1, workers: 1 });
+    expect(view.gates).toMatchObject([{ name: "t", inside: 1 }]);
+    expect(await own.store.count({ tenant: "t1" })).toMatchObject({ queued: 1 });
+    expect((await own.store.list({ tenant: "t1", session: "s1" })).runs).toHaveLength(1);
+    expect(await own.store.remove(run)).toBe(true);
+    expect(await own.store.count({ tenant: "t1" })).toMatchObject({ queued: 0 });
+    await queue.close();
     await own.connection.close();
     await redis.stop();
   });
