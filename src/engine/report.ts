@@ -148,8 +148,9 @@ async function toRequest(reading: Reading, answered: StoredRequest["answered"]):
   const cutText = whole ? await toCutText(reading, stored) : undefined;
   if (!cutText) return overviewOf(stored);
   const { messages } = content;
-  if (!hasAll(messages, rangesOf(answered.manifest))) return overviewOf(stored);
   const goal = goalAt(run, answered.message);
+  const restated: [number, number][] = goal !== undefined && remindsIn(answered.manifest) ? [[goal, goal + 1]] : [];
+  if (!hasAll(messages, [...rangesOf(answered.manifest), ...restated])) return overviewOf(stored);
   return wholeRequestOf(stored, { messages, goal, cutText, builtIn: [readResultSpec] });
 }
 

@@ -296,3 +296,65 @@ describe("a run that goes on", () => {
     expect(first?.usage.inputTokens).toBeGreaterThan(0);
   });
 });
+
+describe("a run that", () => {
+  test("was rejected is one turn that says why", async () => {
+    const bench = makeBench();
+    const engine = bench.process();
+    await engine.client.reject({ runId: "bad-1", agent: "a", reason: "input: expected text" });
+    const page = await engine.handle("bad-1").turns();
+    expect(page).toMatchObject({
+      total: 1,
+      turns: [{ turn: 1, steps: [], marks: [{ type: "rejected", error: { message: "input: expected text" } }] }],
+    });
+    expect(page.turns[0]?.endedAt).toBeDefined();
+  });
+
+  test("was asked again, checked and refused tells each, and what the model was told", async () => {
+    const output = z.object({ n: z.number() });
+    const { model } = modelOf(({ turn }) => ["no JSON", '{"n":1}', '{"n":2}'][turn - 1] ?? "");
+    const { run } = await play({ model, output, verify: ({ n }) => (n === 2 ? true : "must be 2") });
+    const { turns } = await run.turns();
+    expect(turns.map(({ steps }) => steps.map(({ kind, outcome }) => `${kind} ${outcome}`))).toEqual([
+      ["model ok", "verify failed"],
+      ["model ok", "verify failed"],
+      ["model ok", "verify ok"],
+    ]);
+    expect(turns[1]?.input).toMatchObject([
+      { role: "user", origin: "run", content: expect.stringContaining("not JSON") },
+    ]);
+    expect(turns[2]?.input).toMatchObject([{ origin: "run", content: expect.stringContaining("must be 2") }]);
+    expect(turns[0]?.request?.output).toMatchObject({ schema: { required: ["n"] } });
+    expect(turns[2]?.steps[1]?.performMs).toBeDefined();
+  });
+
+  test("failed for good, or was cancelled, ends in the turn that it was in; a dry run tells of what it did not do", async () => {
+    const pay = defineTool({
+      name: "pay",
+      description: "Pays.",
+      parameters: z.object({ n: z.number().describe("how much") }),
+      effect: "write",
+      execute: ({ n }) => `paid ${n}`,
+    });
+    const { model } = modelOf(({ turn }) =>
+      turn === 1
+        ? { toolCalls: [{ name: "pay", arguments: { n: 5 } }] }
+        : { fail: { class: "permanent", code: "bad_key", message: "no such key sk-proj-abcdefghijklmnopqrstuvwx" } },
+    );
+    const agent = defineAgent({ name: "a", instructions: "Do it.", model, tools: [pay] });
+    const drover = createMemoryDrover({ agents: [agent] });
+    await drover.work();
+    const run = await drover.start("a", "pay", { dryRun: true });
+    await run.result();
+    const { turns, total } = await run.turns();
+    expect(total).toBe(2);
+    expect(turns[0]?.calls[0]?.described).toEqual(expect.stringContaining("pay"));
+    expect(turns[1]).toMatchObject({
+      steps: [{ kind: "model", outcome: "failed", nextAt: null }],
+      marks: [{ type: "ended", status: "failed", stopReason: "model_error" }],
+    });
+    expect(turns[1]?.request).toBeUndefined();
+    expect(turns[1]?.endedAt).toBeDefined();
+    expect(JSON.stringify(turns)).not.toContain("abcdefghijklmnop");
+  });
+});
