@@ -50,7 +50,7 @@ const paragraphs = [
   "A list is pushed to at one end and popped at the other. What was popped is gone from the server: if its reader ends before it is done, so is the work. Moving an element to a second list in one step keeps it until it is removed from there.",
 ];
 
-export const orders = {
+const orders = {
   "A-20417": {
     customer: "Mira Lindqvist",
     placed: "2026-11-18",

@@ -14,8 +14,17 @@ import { param } from "./run-page.ts";
 type Done = { notice: Notice; back?: string };
 type Act = (context: HttpContext, form: Form) => Promise<Done>;
 
+/** Fields of the forms; each has some of them, and those of a retry. */
+type Form = {
+  back?: string | undefined;
+  decisionId?: string | undefined;
+  argumentsHash?: string | undefined;
+  reason?: string | undefined;
+  value?: string | undefined;
+  text?: string | undefined;
+};
 const text = z.string().max(100_000);
-const formSchema = z.looseObject({
+const formSchema: z.ZodType<Form> = z.looseObject({
   back: text.optional(),
   decisionId: z.string().min(1).max(128).optional(),
   argumentsHash: z.string().max(128).optional(),
@@ -23,7 +32,6 @@ const formSchema = z.looseObject({
   value: text.optional(),
   text: text.optional(),
 });
-type Form = z.output<typeof formSchema>;
 
 /** Makes a handler of what is to be done. What stands against it is told, with where to go. */
 export function handle(act: Act): (context: HttpContext) => Promise<Response> {
@@ -55,7 +63,7 @@ function tooLate(context: HttpContext, error: DroverError, back: string): Respon
 }
 
 /** Of our pages, and without anything behind it: a form must not lead elsewhere. */
-export function toOwnPath(back: string | undefined): string {
+function toOwnPath(back: string | undefined): string {
   return back !== undefined && /^\/(?:ui\/[\w.~%/-]*)?$/.test(back) ? back : "/";
 }
 

@@ -2,7 +2,7 @@ import type { RunView } from "../../engine/run-view.ts";
 import { formatCost, formatCount } from "./format.ts";
 import { type Html, html, query } from "./html.ts";
 import { ago, cost, due, facts, sessionLink, statusBadge, took } from "./parts.ts";
-import type { RunData } from "./run-view.ts";
+import type { RunData } from "./run-data.ts";
 
 type Row = readonly [name: string, value: unknown] | false;
 

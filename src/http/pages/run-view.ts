@@ -1,32 +1,14 @@
-import type { Limits } from "../../core/agent.ts";
 import type { AuditEntry } from "../../core/audit.ts";
-import type { TurnPage } from "../../core/report.ts";
 import type { RunView } from "../../engine/run-view.ts";
-import type { Caller } from "../types.ts";
 import { asksOf, renderAsk } from "./asks.ts";
 import { formatCount, formatNumber } from "./format.ts";
 import { type Html, html, path, query } from "./html.ts";
 import { adviceFor, age, hasEnded, statusBadge } from "./parts.ts";
 import { renderActions } from "./run-actions.ts";
+import type { RunData } from "./run-data.ts";
 import { renderSummary } from "./run-summary.ts";
 import { renderTimeline } from "./run-timeline.ts";
 import { renderTurn } from "./run-turns.ts";
-
-/** - `seq`: of the last committed event that this shows; - `limits`: in force, as far as they are known. */
-export type RunData = {
-  run: RunView;
-  goal?: string | undefined;
-  turns: TurnPage;
-  pageSize: number;
-  audit: AuditEntry[];
-  seq: number;
-  limits: Limits;
-  deadlineAt?: number | undefined;
-  traceUrl?: string | undefined;
-  notice?: Html | undefined;
-  caller: Caller;
-  now: number;
-};
 
 /** One run. */
 export function renderRun(data: RunData): Html {

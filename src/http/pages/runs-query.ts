@@ -12,7 +12,7 @@ export type RunsFields = {
   id: string;
   cursor: string;
 };
-export const fieldNames: readonly (keyof RunsFields)[] = [
+const fieldNames: readonly (keyof RunsFields)[] = [
   "status",
   "agent",
   "session",
@@ -25,7 +25,7 @@ export const fieldNames: readonly (keyof RunsFields)[] = [
 
 export type RunsQuery = { fields: RunsFields; filter: RunFilter; problems: string[] };
 
-export const pageSize = 50;
+const pageSize = 50;
 const longestField = 500;
 
 /** Reads the filter from the page's address. What cannot be meant is left out and told. */

@@ -1,6 +1,6 @@
 import type { TurnView } from "../../../src/core/report.ts";
 import type { OpenCallView, RunView } from "../../../src/engine/run-view.ts";
-import type { RunData } from "../../../src/http/pages/run-view.ts";
+import type { RunData } from "../../../src/http/pages/run-data.ts";
 import type { Caller } from "../../../src/http/types.ts";
 
 // One of everything that pages show, with a text in every field that can hold one.
