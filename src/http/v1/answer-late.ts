@@ -1,6 +1,12 @@
 import type { HttpContext, HttpDeps } from "../types.ts";
 import { errorResponse } from "./errors.ts";
 
+type Late = {
+  /** Until then the status can still be that of an error, in ms. */
+  afterMs: number;
+  make: (signal: AbortSignal) => Promise<unknown>;
+};
+
 /**
  * Answers with JSON that may be a long time in coming. After a while the answer begins with blanks, which JSON allows, so
  * that nobody between takes the connection for dead. Whoever goes away costs nothing, and stops nothing.
@@ -8,12 +14,12 @@ import { errorResponse } from "./errors.ts";
 export async function answerLate(
   context: HttpContext,
   { settings, closing }: Pick<HttpDeps, "settings" | "closing">,
-  make: (signal: AbortSignal) => Promise<unknown>,
+  { afterMs, make }: Late,
 ): Promise<Response> {
   const gone = new AbortController();
   const signal = AbortSignal.any([gone.signal, context.req.raw.signal, ...(closing ? [closing] : [])]);
   const made = make(signal);
-  const first = await within(made, settings.heartbeatMs);
+  const first = await within(made, afterMs);
   if (first !== late) return context.json(first.value as object);
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({

@@ -1,6 +1,7 @@
 import { requireScope } from "../access/access.ts";
 import { answerEvents, toFrame } from "../sse.ts";
 import type { HttpApp, HttpContext, HttpDeps } from "../types.ts";
+import { answerLate } from "./answer-late.ts";
 import { toChatAnswer, toCompletion, toToolCall } from "./chat-object.ts";
 import { toChatCreation } from "./chat-request.ts";
 import { create } from "./create.ts";
@@ -12,6 +13,9 @@ import { projections } from "./responses-log.ts";
 import { waitForEnd } from "./wait.ts";
 import type { WireEvent, WireResponse } from "./wire.ts";
 
+/** A failed run is told by the status for so long; common proxies give up on a silent answer after a minute. */
+const patienceMs = 50_000;
+
 /** `POST /v1/chat/completions`: a durable run, for clients that know no other API. */
 export function addChat(app: HttpApp, deps: HttpDeps): void {
   app.post("/chat/completions", requireScope("start"), async (context) => {
@@ -19,9 +23,8 @@ export function addChat(app: HttpApp, deps: HttpDeps): void {
     const kept = await create({ deps, context }, await toChatCreation({ deps }, body));
     context.header("x-drover-run-id", kept.record.runId);
     if (body.stream) return streamChunks(context, deps, kept);
-    const { signal } = context.req.raw;
-    const gone = deps.closing ? AbortSignal.any([signal, deps.closing]) : signal;
-    return context.json(toCompletion(await waitForEnd(deps, kept, gone)));
+    const make = async (signal: AbortSignal): Promise<unknown> => toCompletion(await waitForEnd(deps, kept, signal));
+    return answerLate(context, deps, { afterMs: Math.max(deps.settings.heartbeatMs, patienceMs), make });
   });
 }
 

@@ -6,7 +6,7 @@ import { type Format, findAgent, wantsJson } from "./models.ts";
 import { type Asking, readVisible } from "./plan.ts";
 import { readProgress } from "./progress.ts";
 import { responsePrefix } from "./record.ts";
-import { type CallerTool, callerToolsOf, type ResponseBody } from "./request.ts";
+import { callerToolsOf, type ResponseBody } from "./request.ts";
 import type { OutputItem } from "./wire.ts";
 
 /** What the body of `POST /v1/responses` asks for. @throws V1Error naming the field that cannot be honoured */
@@ -26,7 +26,7 @@ export async function toCreation(asking: Asking, body: ResponseBody): Promise<Cr
     conversation: conversationOf(body),
     tools,
     metadata: body.metadata ?? {},
-    echo: toEcho(body, tools),
+    echo: toEcho(body),
   };
 }
 
@@ -34,7 +34,7 @@ function conversationOf({ conversation }: ResponseBody): string | undefined {
   return typeof conversation === "string" ? conversation : conversation?.id;
 }
 
-function toEcho(body: ResponseBody, tools: readonly CallerTool[]): Creation["echo"] {
+function toEcho(body: ResponseBody): Creation["echo"] {
   const conversation = conversationOf(body);
   return {
     background: body.background ?? false,
@@ -44,7 +44,7 @@ function toEcho(body: ResponseBody, tools: readonly CallerTool[]): Creation["ech
     previous_response_id: body.previous_response_id ?? null,
     conversation: conversation === undefined ? null : { id: conversation },
     text: { format: body.text?.format ?? { type: "text" } },
-    tools: tools.map((tool) => ({ type: "function", ...tool, strict: false })),
+    tools: body.tools ?? [],
     tool_choice: body.tool_choice ?? "auto",
   };
 }

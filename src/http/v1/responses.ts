@@ -32,7 +32,8 @@ export function addResponses(app: HttpApp, deps: HttpDeps, log: ResponsesLog): v
     context.header("x-drover-run-id", kept.record.runId);
     if (body.stream) return streamEvents(context, { deps, log, kept, from: 0 });
     if (body.background) return context.json(kept.isNew ? toBegun(kept) : await show(asking(context), kept));
-    return answerLate(context, deps, (signal) => waitForEnd(deps, kept, signal));
+    const { heartbeatMs: afterMs } = deps.settings;
+    return answerLate(context, deps, { afterMs, make: (signal) => waitForEnd(deps, kept, signal) });
   });
 
   app.get("/responses/:id", requireScope("read"), async (context) => {

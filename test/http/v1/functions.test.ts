@@ -142,6 +142,22 @@ describe("a tool of the caller's", () => {
     expect((await http.drover.list()).runs).toHaveLength(2);
   });
 
+  test("answered under a key can be sent again at any time, with what was said beside it", async () => {
+    const { client, http } = await createV1Test({ agents: [helper(ask("Oslo"), sum, "Thanks.")] });
+    const first = await client.responses.create(request);
+    const input: ResponseInputItem[] = [...callsOf(first.output).map(answer), { role: "user", content: "quick" }];
+    const send = () =>
+      client.responses.create(
+        { ...request, previous_response_id: first.id, input },
+        { headers: { "Idempotency-Key": "k-1" } },
+      );
+    const one = await send();
+    expect(await send()).toEqual(one);
+    expect((await http.drover.list()).runs).toHaveLength(1);
+    const said = (await http.drover.get(first.id).transcript()).filter(({ role }) => role === "user");
+    expect(said.map(({ content }) => content)).toEqual(["Weather?", "quick"]);
+  });
+
   test("is answered together with words of the user, which follow", async () => {
     const seen: string[] = [];
     const { client } = await createV1Test({
