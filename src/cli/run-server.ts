@@ -1,6 +1,6 @@
-import { isIP } from "node:net";
 import { DroverError, toError } from "../core/errors.ts";
 import { hidePassword } from "../hide-password.ts";
+import { isLoopback } from "../server/loopback.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { type Context, redactionOf } from "./context.ts";
 import { count } from "./format/text.ts";
@@ -69,11 +69,6 @@ async function countKeys(context: Context, redis: string): Promise<number> {
 
 function refusal({ program }: Context, host: string): string {
   return `without keys the server listens on this machine only, and ${host} is more: make a key with "${program} keys create NAME --scope admin" or set DROVER_API_KEYS, or serve on 127.0.0.1`;
-}
-
-/** What nobody but this machine can connect to. */
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 }
 
 type Listen = (port: number) => Promise<{ url: string }>;

@@ -3,6 +3,7 @@ import { type AddressInfo, isIP } from "node:net";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import { DroverError, toError } from "../core/errors.ts";
 import type { HttpSettings, Peer } from "../http/types.ts";
+import { isLoopback } from "./loopback.ts";
 
 export type ListenOptions = {
   /** A name or an address; default `127.0.0.1`, which nobody else can reach. */
@@ -73,10 +74,6 @@ function toRequest(request: Request, { headers: sent }: IncomingMessage): Reques
   const { url, method, headers, body, signal } = request;
   const hasBody = sent["transfer-encoding"] !== undefined && body !== null;
   return new Request(url, { method, headers, signal, ...(hasBody ? { body, duplex: "half" } : {}) });
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
 async function open(server: Server, host: string, port: number): Promise<void> {

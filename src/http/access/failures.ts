@@ -2,8 +2,8 @@ import ipaddr from "ipaddr.js";
 
 /** How often somebody may fail to show a good key. */
 export type Failures = {
-  /** Counts one. */
-  add(address: string | undefined): void;
+  /** Counts one. True for the one after which the address must wait. */
+  add(address: string | undefined): boolean;
   /** Seconds until the next try, 0 if there may be one now. */
   waitOf(address: string | undefined): number;
 };
@@ -34,6 +34,7 @@ export function createFailures(now: () => number = () => performance.now()): Fai
       byNetwork.set(network, entry);
       const [oldest] = byNetwork.keys();
       if (byNetwork.size > maxAddresses && oldest !== undefined) byNetwork.delete(oldest);
+      return entry.count === maxFailures;
     },
     waitOf(address) {
       const entry = find(toNetwork(address));

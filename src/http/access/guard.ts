@@ -6,8 +6,9 @@ import { type StoredKey, scopes } from "../../ports-operators.ts";
 import { wantsPage } from "../pages/layout.ts";
 import { answerProblem, isOpenAiPath, type Problem } from "../problem.ts";
 import type { Caller, HttpContext, HttpDeps, HttpEnv } from "../types.ts";
+import { endWithAccess } from "./end-streams.ts";
 import type { Failures } from "./failures.ts";
-import type { Keyring } from "./keyring.ts";
+import type { Keyring, Proof } from "./keyring.ts";
 import { isLocalRequest, isOwnOrigin, isSafe } from "./origin.ts";
 import type { WebSessions } from "./sessions.ts";
 
@@ -40,9 +41,13 @@ export function createGuard(parts: AccessParts): MiddlewareHandler<HttpEnv> {
     }
     if ("response" in found) return found.response;
     if ("refusal" in found) return answerProblem(context, found.refusal);
-    const { caller } = found;
+    const { caller, isGood } = found;
     context.set("caller", caller);
-    if (caller.csrf === undefined || isSafe(context)) return next();
+    if (caller.csrf === undefined || isSafe(context)) {
+      await next();
+      endWithAccess(context, isGood);
+      return undefined;
+    }
     const { csrf } = caller;
     if (!isOwnOrigin(context)) return answerProblem(context, foreign);
     // The whole form is read for its token, up to the limit of bodies.
@@ -54,27 +59,34 @@ export function createGuard(parts: AccessParts): MiddlewareHandler<HttpEnv> {
   };
 }
 
-type Found = { caller: Caller } | { refusal: Problem } | { response: Response };
+/** `isGood`: whether the caller still may ask, some time later. */
+type Found = { caller: Caller; isGood: () => Promise<boolean> } | { refusal: Problem } | { response: Response };
 
 async function findCaller(parts: AccessParts, context: HttpContext): Promise<Found> {
-  const { keyring, sessions, deps } = parts;
-  if (!(await keyring.hasKeys())) return findLocal(context, deps);
+  const { keyring, sessions } = parts;
+  if (!(await keyring.hasKeys())) return findLocal(context, parts);
   const authorization = context.req.header("authorization");
   if (authorization !== undefined) return findBearer(parts, context, authorization);
   const session = await sessions.read(context);
-  if (session) return { caller: { ...toCaller(session.key), csrf: session.csrf } };
+  if (session) return { ...toFound(keyring, session), caller: { ...toCaller(session.key), csrf: session.csrf } };
   if (wantsPage(context) && !isOpenAiPath(context.req.path)) return { response: toLogin(context) };
   return { refusal: noKey };
 }
 
-function findLocal(context: HttpContext, { settings }: HttpDeps): Found {
-  if (!settings.keyless) return { refusal: noKeysYet };
+function toFound(keyring: Keyring, { key, secretHash }: Proof): { caller: Caller; isGood: () => Promise<boolean> } {
+  const isGood = async (): Promise<boolean> => (await keyring.confirm(key.id, secretHash)) !== undefined;
+  return { caller: toCaller(key), isGood };
+}
+
+function findLocal(context: HttpContext, { keyring, deps }: AccessParts): Found {
+  if (!deps.settings.keyless) return { refusal: noKeysYet };
   if (!isLocalRequest(context)) return { refusal: notLocal };
-  return { caller: { name: "local", scopes: new Set(scopes) } };
+  const isGood = async (): Promise<boolean> => !(await keyring.hasKeys());
+  return { caller: { name: "local", scopes: new Set(scopes) }, isGood };
 }
 
 async function findBearer(
-  { keyring, failures }: AccessParts,
+  { keyring, failures, deps }: AccessParts,
   context: HttpContext,
   authorization: string,
 ): Promise<Found> {
@@ -84,9 +96,15 @@ async function findBearer(
   // A key that has been a good one here goes on: others behind the same address must not lock its holder out.
   if (wait > 0 && !keyring.isKnownGood(token)) return { refusal: tooMany(wait) };
   const proof = await keyring.prove(token);
-  if (proof) return { caller: toCaller(proof.key) };
-  failures.add(address);
+  if (proof) return toFound(keyring, proof);
+  noteFailure({ failures, deps }, context);
   return { refusal: badKey };
+}
+
+/** Counts a wrong key, and tells once when an address has shown too many. */
+export function noteFailure({ failures, deps }: Pick<AccessParts, "failures" | "deps">, context: HttpContext): void {
+  const { address } = context.env;
+  if (failures.add(address)) deps.logger.warn({ address }, "too many wrong keys from one address");
 }
 
 function toCaller({ id, name, scopes: allowed, tenant }: StoredKey): Caller {

@@ -4,7 +4,7 @@ import { type Html, html } from "../pages/html.ts";
 import { layout } from "../pages/layout.ts";
 import { answerProblem, type Problem } from "../problem.ts";
 import type { HttpApp, HttpContext, HttpEnv } from "../types.ts";
-import { type AccessParts, foreign, isForm, tooLarge, tooMany, toTrouble } from "./guard.ts";
+import { type AccessParts, foreign, isForm, noteFailure, tooLarge, tooMany, toTrouble } from "./guard.ts";
 import { isOwnOrigin, toLocalPath } from "./origin.ts";
 
 const limitForm = bodyLimit({
@@ -52,12 +52,13 @@ async function signIn({ keyring, sessions, failures, deps }: AccessParts, contex
     const proof = await keyring.prove(key);
     if (proof) {
       await sessions.open(context, proof);
+      deps.logger.info({ caller: proof.key.name, keyId: proof.key.id, address }, "signed in to the pages");
       return context.redirect(next, 303);
     }
   } catch (error) {
     return answerProblem(context, toTrouble(error, deps, context));
   }
-  failures.add(address);
+  noteFailure({ failures, deps }, context);
   return context.html(
     loginPage(next, "This is no key that is good here: it is unknown, was removed, or has expired."),
     401,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { hashSecret, makeKeyId, makeSecret, matchSecret, parseApiKey, toApiKey } from "../../../src/api-keys.ts";
-import { bearer, makeKey, makeSite } from "./setup.ts";
+import { bearer, makeKey, makeSite, type Site } from "./setup.ts";
 
 describe("what a key looks like", () => {
   test("id and secret come back out, whatever was drawn", () => {
@@ -86,6 +86,49 @@ test("a key that is removed or rotated stops within seconds; a new one works at 
     .toBe(401);
 });
 
+describe("a stream", () => {
+  const begin = async (site: Site, headers: Record<string, string>, url?: string) => {
+    const response = await site.ask("/stream", { headers, ...(url ? { url } : {}) });
+    const reader = response.body?.getReader();
+    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe("data: x\n\n");
+    return reader;
+  };
+
+  test("ends when its key is removed, and so does what makes it", async () => {
+    const site = makeSite();
+    const { key, token } = makeKey();
+    await site.table.put(key);
+    const reader = await begin(site, bearer(token));
+    await site.table.remove(key.id);
+    expect((await reader?.read())?.done).toBe(true);
+    expect(site.ended).toBe(true);
+  });
+
+  test("of a server without keys ends with the first key", async () => {
+    const site = makeSite({ keyless: true });
+    const reader = await begin(site, {}, "http://localhost");
+    await site.table.put(makeKey().key);
+    expect((await reader?.read())?.done).toBe(true);
+  });
+
+  test("that its reader leaves is told so, and goes on while Redis is away", async () => {
+    const site = makeSite();
+    const { key, token } = makeKey();
+    await site.table.put(key);
+    const reader = await begin(site, bearer(token));
+    const asked = Promise.withResolvers<void>();
+    site.table.get = () => {
+      asked.resolve();
+      return Promise.reject(new Error("away"));
+    };
+    await asked.promise;
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(site.ended).toBe(false);
+    await reader?.cancel();
+    expect(site.ended).toBe(true);
+  });
+});
+
 test("a good key costs Redis one read a second, however often it comes", async () => {
   const site = makeSite();
   const { key, token } = makeKey();
@@ -140,6 +183,7 @@ test("wrong keys of one address are slowed down; a key that has been good goes o
   for (let round = 0; round < 25; round += 1) statuses.push((await site.ask("/thing", { headers: bad })).status);
   expect(statuses.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => 401));
   expect(statuses.slice(20)).toEqual([429, 429, 429, 429, 429]);
+  expect(site.lines.filter(({ message }) => message.startsWith("too many wrong keys"))).toHaveLength(1);
   const refused = await site.ask("/thing", { headers: bad });
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
   expect((await site.ask("/thing", { headers: bearer(token) })).status).toBe(200);

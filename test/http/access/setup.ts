@@ -41,6 +41,10 @@ export function makeKey(given: Partial<StoredKey> = {}): { key: StoredKey; token
 }
 
 export type Site = {
+  /** Whether `/stream` was told that nobody reads it any more. */
+  ended: boolean;
+  pulls: number;
+  onEnd: (() => void)[];
   table: KeyTable;
   /** Fields and message of each log line. */
   lines: { level: string; fields: Record<string, unknown>; message: string }[];
@@ -53,7 +57,13 @@ export function makeSite(settings: Partial<HttpDeps["settings"]> = {}, more: Par
   const lines: Site["lines"] = [];
   const note = (level: string) => (fields: Record<string, unknown>, message: string) =>
     void lines.push({ level, fields, message });
-  const logger = { ...createSilentLogger(), debug: note("debug"), warn: note("warn"), error: note("error") };
+  const logger = {
+    ...createSilentLogger(),
+    debug: note("debug"),
+    info: note("info"),
+    warn: note("warn"),
+    error: note("error"),
+  };
   const deps = {
     keys: table,
     logger,
@@ -80,17 +90,38 @@ export function makeSite(settings: Partial<HttpDeps["settings"]> = {}, more: Par
   app.all("/decide", requireScope("decide"), (context) => context.text("decided"));
   app.all("/v1/decide", requireScope("decide"), (context) => context.text("decided"));
   app.get("/own-policy", (context) => context.text("", 200, { "content-security-policy": "default-src 'self'" }));
+  app.get("/stream", (context) => {
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull: (controller) => {
+          // One event, and then silence.
+          if (site.pulls++ === 0) controller.enqueue(new TextEncoder().encode("data: x\n\n"));
+          else return new Promise<void>((resolve) => site.onEnd.push(resolve));
+        },
+        cancel: () => {
+          site.ended = true;
+          for (const end of site.onEnd) end();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    return context.body(body, 200, { "content-type": "text/event-stream; charset=utf-8" });
+  });
   app.get("/healthz", (context) => context.text("ok"));
   app.get("/fails", () => {
     throw new Error("inside");
   });
   app.onError((_error, context) => context.text("failed", 500));
-  return {
+  const site: Site = {
+    ended: false,
+    pulls: 0,
+    onEnd: [],
     table,
     lines,
     ask: async (path, { address = "192.0.2.1", url = origin, ...init } = {}) =>
       app.fetch(new Request(`${url}${path}`, { redirect: "manual", ...init }), { address }),
   };
+  return site;
 }
 
 export const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` });
