@@ -27,7 +27,7 @@ import { readTurnEntries } from "./report-feed.ts";
 
 /**
  * - `from`: the first turn, from 1;
- * - `limit`: default 20, at most 200;
+ * - `limit`: default 20, at most 200; a page ends sooner where its requests hold over 5,000 messages in all;
  * - `requests`: false: an overview of each request, without instructions, messages, tools and parameters. Default true.
  */
 export type TurnsOptions = {
@@ -38,6 +38,8 @@ export type TurnsOptions = {
 
 const defaultLimit = 20;
 const mostTurns = 200;
+/** Each request repeats most of the one before: a page of late turns of a long run would be many times the run. */
+const mostMessages = 5_000;
 
 export type ReportDeps = {
   client: Pick<Client, "load">;
@@ -55,7 +57,8 @@ export async function readTurns(deps: ReportDeps, runId: string, options: TurnsO
   checkNumber("from", from, Number.MAX_SAFE_INTEGER);
   checkNumber("limit", limit, mostTurns);
   const run = await deps.client.load(runId);
-  const { turns, total } = await readTurnEntries(deps.store, run, { from, to: from + limit - 1 });
+  const { turns: all, total } = await readTurnEntries(deps.store, run, { from, to: from + limit - 1 });
+  const turns = whole ? withinMessages(all) : all;
   const content = createReportContent(deps, run);
   // All at once: the windows of a page's turns are nearly the same messages.
   await content.read(turns.flatMap((turn) => [...indexesOf(turn), ...(whole ? windowOf(turn) : [])]));
@@ -81,6 +84,16 @@ function checkNumber(name: string, value: number, most: number): void {
   if (Number.isInteger(value) && value >= 1 && value <= most) return;
   const expected = most === Number.MAX_SAFE_INTEGER ? "of at least 1" : `from 1 to ${most}`;
   throw new DroverError("invalid", `${name}: expected a whole number ${expected}, got ${JSON.stringify(value)}.`);
+}
+
+/** As many of the first turns as a page can hold with their requests, at least one. */
+function withinMessages(turns: readonly TurnEntries[]): TurnEntries[] {
+  let messages = 0;
+  const end = turns.findIndex((turn, index) => {
+    messages += windowOf(turn).reduce((sum, [from, to]) => sum + to - from, 0);
+    return index > 0 && messages > mostMessages;
+  });
+  return turns.slice(0, end === -1 ? turns.length : end);
 }
 
 type Finished = Extract<FeedEntry, { type: "tool_finished" }>;
@@ -151,7 +164,7 @@ async function toRequest(reading: Reading, answered: StoredRequest["answered"]):
   const goal = goalAt(run, answered.message);
   const restated: [number, number][] = goal !== undefined && remindsIn(answered.manifest) ? [[goal, goal + 1]] : [];
   if (!hasAll(messages, [...rangesOf(answered.manifest), ...restated])) return overviewOf(stored);
-  return wholeRequestOf(stored, { messages, goal, cutText, builtIn: [readResultSpec] });
+  return wholeRequestOf(stored, { messages, goal, cutText, builtIn: [...(run.tools ?? []), readResultSpec] });
 }
 
 function hasAll(

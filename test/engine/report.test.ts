@@ -216,6 +216,10 @@ describe("a page", () => {
       expect(turns.every(({ steps }) => steps.some(({ kind }) => kind === "model"))).toBe(true);
     }
     expect(await run.turns({ from: 401 })).toEqual({ turns: [], total: 400 });
+    // With whole requests a page is as long as 5,000 messages, and goes on where it ended.
+    const late = await run.turns({ from: 381, limit: 200 });
+    expect(late.turns.map(({ turn }) => turn)).toEqual([381, 382, 383, 384, 385, 386]);
+    expect((await run.turns({ from: 387, limit: 1 })).turns[0]?.turn).toBe(387);
   });
 
   test("is asked for by numbers within bounds, of a run that there is", async () => {
