@@ -4,8 +4,8 @@ import { readProgress } from "./progress.ts";
 import type { Kept } from "./record.ts";
 
 /**
- * Removes a response and its events; what goes on for it is cancelled first. Its run is removed with it, unless a part of
- * it belongs to another response. What was said stays in its session, for the responses that go on from there.
+ * Removes a response and its events; what goes on for it is cancelled first. Who may delete runs removes its run with it,
+ * unless a part of that belongs to another response. What was said stays in its session, for those that go on from there.
  */
 export async function removeResponse({ deps, context }: Asking, kept: Kept): Promise<void> {
   const { record, request } = kept;
@@ -18,7 +18,8 @@ export async function removeResponse({ deps, context }: Asking, kept: Kept): Pro
   await deps.responses.remove(record.id);
   await deps.responses.remove(`next_${record.id}`);
   const isShared = request.plan.type === "answer" || (progress?.state.asked.length ?? 0) > 0;
-  if (progress && !isShared) await ignoreGone(context.var.runs.delete(record.runId));
+  const mayDelete = context.var.caller.scopes.has("admin");
+  if (progress && !isShared && mayDelete) await ignoreGone(context.var.runs.delete(record.runId));
 }
 
 /** The run may be gone, or still have others to tell; it is then left to whoever keeps runs. */
