@@ -1,6 +1,7 @@
 import { Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { DroverError } from "../core/errors.ts";
+import { DroverError, unknownRun } from "../core/errors.ts";
+import { runIdSchema } from "../core/new-run.ts";
 import type { StartOptions } from "../engine/client.ts";
 import type { RunHandle } from "../engine/run-handle.ts";
 import { createAccess } from "./access/access.ts";
@@ -60,8 +61,15 @@ function withSharedFeed({ runs, watch, telemetry }: HttpDeps): RunApi {
   return {
     ...runs,
     start: start as RunApi["start"],
-    get: ((runId: string) => share(runs.get(runId))) as RunApi["get"],
+    get: ((runId: string) => share(runs.get(checked(runId)))) as RunApi["get"],
+    delete: async (runId) => runs.delete(checked(runId)),
   };
+}
+
+/** What cannot be a run's id is asked for nowhere: it could name another of its keys. */
+function checked(runId: string): string {
+  if (!runIdSchema.safeParse(runId).success) throw unknownRun(runId);
+  return runId;
 }
 
 /** Events of somebody who counts as a watcher until they end. */

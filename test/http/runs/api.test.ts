@@ -156,6 +156,24 @@ describe("reading", () => {
     }
   });
 
+  test.each(["r-1:messages", "17", "r-1%0aX", "..%2fr-1", "%7Br-1%7D", "r%C3%A9", "x".repeat(129)])(
+    "what cannot be a run's id, %s, is 404 on Redis too",
+    async (id) => {
+      const http = await createTestHttp({ agents: makeAgents(), redis: true });
+      await http.fetch("/runs", json({ agent: "greeter", input: "hi", runId: "r-1" }));
+      for (const [method, part] of [
+        ["GET", ""],
+        ["GET", "/events"],
+        ["GET", "/transcript"],
+        ["POST", "/cancel"],
+        ["DELETE", ""],
+      ] as const) {
+        const response = await http.fetch(`/runs/${id}${part}`, { method });
+        expect([method, part, response.status]).toEqual([method, part, 404]);
+      }
+    },
+  );
+
   test("a result is waited for, and 202 when it does not come", async () => {
     const http = await createTestHttp({ agents: makeAgents() });
     await http.fetch("/runs", json({ agent: "greeter", input: "hi", runId: "r-1" }));
