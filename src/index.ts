@@ -1,5 +1,5 @@
 // The public surface, by name. A test pins it.
-export type { BreakerPolicy, Effect, FleetLimits, Limits, RateLimit, RetryPolicy } from "./core/agent.ts";
+export type { BreakerPolicy, Effect, FleetLimits, Limits, RateLimit, RetryPolicy, ToolSpec } from "./core/agent.ts";
 export type { AuditEntry } from "./core/audit.ts";
 export type { DescribedCall } from "./core/described.ts";
 export { DroverError, type ErrorCode, PermanentError, RetryableError } from "./core/errors.ts";

@@ -13,12 +13,15 @@ const mostShown = 20;
  * @throws DroverError "invalid" naming every place that does not fit: path, expected, received.
  */
 export function toAnswerContent(value: unknown, call: OpenCall | undefined, check: SchemaCheck): Content {
-  if (value === undefined) throw noValue("nothing");
   const schema = call?.state === "answer" ? call.answerSchema : undefined;
-  if (schema) checkAnswer(schema, value, check);
-  if (typeof value === "string") return value;
-  if (!schema && isParts(value)) return value;
-  return toJson(value);
+  if (!schema) return isParts(value) ? value : toText(value);
+  const text = toText(value);
+  checkAnswer(schema, typeof value === "string" ? value : (JSON.parse(text) as unknown), check);
+  return text;
+}
+
+function toText(value: unknown): string {
+  return typeof value === "string" ? value : toJson(value);
 }
 
 function checkAnswer(schema: Record<string, unknown>, value: unknown, check: SchemaCheck): void {
@@ -52,13 +55,11 @@ function isPart(value: unknown): boolean {
 }
 
 function toJson(value: unknown): string {
+  // JSON would make null of it.
+  if (typeof value === "number" && !Number.isFinite(value)) throw noValue(String(value));
   const text = tryJson(value);
-  if (text === undefined) throw noValue(`something of the type ${typeof value}`);
+  if (text === undefined) throw noValue(value === undefined ? "nothing" : `something of the type ${typeof value}`);
   return text;
-}
-
-function noValue(received: string): DroverError {
-  return new DroverError("invalid", `The answer was not taken: expected text or a JSON value, received ${received}.`);
 }
 
 function tryJson(value: unknown): string | undefined {
@@ -67,4 +68,8 @@ function tryJson(value: unknown): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+function noValue(received: string): DroverError {
+  return new DroverError("invalid", `The answer was not taken: expected text or a JSON value, received ${received}.`);
 }

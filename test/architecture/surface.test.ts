@@ -98,6 +98,7 @@ describe("public names", () => {
       "type ToolCall",
       "type ToolContext",
       "type ToolOptions",
+      "type ToolSpec",
       "type TurnPage",
       "type TurnView",
       "type Usage",

@@ -159,6 +159,9 @@ describe.each(["memory", "redis"])("over %s", (kind) => {
     await refusal(elsewhere.answer("call-1-1", "yes", { by: "ann" }), "invalid", /the answer: expected object/);
     await refusal(elsewhere.answer("call-1-1", undefined, { by: "ann" }), "invalid", /received nothing/);
     expect(await run.status()).toMatchObject({ status: "waiting", openCalls: [{ state: "answer" }] });
+    // What is checked is what is kept: its JSON.
+    const odd = { ok: true, amount: 3, toJSON: () => ({ ok: true, amount: 0 }) };
+    await refusal(elsewhere.answer("call-1-1", odd, { by: "ann" }), "invalid", /amount: /);
     // Text that is the JSON of what fits does: forms and command lines give text.
     await elsewhere.answer("call-1-1", '{"ok": true, "amount": 3}', { by: "ann" });
     await work();
@@ -210,6 +213,7 @@ describe.each(["memory", "redis"])("over %s", (kind) => {
       "invalid",
       /expected text or a JSON value, received something of the type bigint/,
     );
+    await refusal(run.answer("call-1-1", Number.NaN, { by: "ann" }), "invalid", /received NaN/);
     const parts = [
       { type: "text", text: "this one" },
       { type: "image_url", image_url: { url: "https://example.com/a.png" } },
@@ -247,7 +251,7 @@ describe.each(["memory", "redis"])("over %s", (kind) => {
     ]);
   });
 
-  test("calls of the caller's tools wait for the caller, those that do not fit are told to the model", async () => {
+  test("[G6] calls of the caller's tools wait for the caller, those that do not fit are told to the model", async () => {
     const { run, elsewhere, work } = await begun("caller", { tools: [book] });
     const { waitingFor, openCalls } = await elsewhere.status();
     expect(waitingFor).toBe("the result of a call by its caller");
@@ -272,6 +276,10 @@ describe.each(["memory", "redis"])("over %s", (kind) => {
     const [answered] = (await bench.store.readFeed(run.id, 0, 100)).filter(({ type }) => type === "model_answered");
     expect(answered).toMatchObject({ manifest: { tools: ["look", "book"] } });
     expect((await bench.store.load(run.id))?.tools).toEqual([book]);
+    // What the model was offered can be shown again, the caller's tools included (invariant 6).
+    const [turn] = (await run.turns()).turns;
+    expect(turn?.request?.tools?.map(({ name }) => name)).toEqual(["look", "book"]);
+    expect(turn?.request?.tools?.[1]).toEqual(book);
   });
 
   test("a caller's tool that has the name of one of the agent's is refused, at the start or by the run", async () => {
