@@ -77,6 +77,11 @@ export const guarantees: readonly Guarantee[] = [
       "The numbered feed of a run can be read during and after it, and a reader that comes back misses and repeats nothing.",
   },
   {
+    id: "D8",
+    promise:
+      "Starting is idempotent over every way in: the same run id or idempotency key gives the same run, also through the endpoints for OpenAI's clients, whose numbered events never change once given.",
+  },
+  {
     id: "D16",
     promise:
       "A run is one trace over any number of processes: one root, right parents, no span twice, also after a kill.",

@@ -61,7 +61,7 @@ describe("a response over processes", () => {
     expect((await client.models.list()).data).toMatchObject([{ id: "e2e" }]);
   });
 
-  test("goes on when its stream is cut and its server killed, and is resumed at another where it broke off", async () => {
+  test("[D7] [D8] goes on when its stream is cut and its server killed, and is resumed at another where it broke off", async () => {
     const { world, client, server } = await setUp(() => slow);
     const other = await startServerProcess(world.options);
     const stream = await client.responses.create({ model: "e2e", input: "hi", background: true, stream: true });
@@ -87,7 +87,7 @@ describe("a response over processes", () => {
     expect(final).toMatchObject({ status: "completed", output_text: whole });
   });
 
-  test("has one numbered log, whoever watches it at whichever server", async () => {
+  test("[D8] has one numbered log, whoever watches it at whichever server", async () => {
     const { world, client } = await setUp(() => slow);
     const other = clientOf((await startServerProcess(world.options)).url);
     const { id } = await client.responses.create({ model: "e2e", input: "hi", background: true });
@@ -180,7 +180,7 @@ describe("a request whose connection is reset before its answer comes", () => {
       "a key in the metadata",
       (url: string) => new OpenAI(retrying(url)).responses.create({ ...body, metadata: { idempotency_key: "k-1" } }),
     ],
-  ])("starts one run, known by %s", async (_how, make) => {
+  ])("[D8] starts one run, known by %s", async (_how, make) => {
     const { response, lost, runs } = await sendLossy(make);
     expect(response).toMatchObject({ status: "completed", output_text: "Hello there." });
     expect({ lost, runs }).toEqual({ lost: 1, runs: 1 });

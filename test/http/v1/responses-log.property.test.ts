@@ -53,7 +53,7 @@ const visits = fc.array(fc.record({ server: fc.nat(2), events: fc.integer({ min:
   maxLength: 5,
 });
 
-test("all watchers of a response at all servers get one and the same numbered log", async () => {
+test("[D8] all watchers of a response at all servers get one and the same numbered log", async () => {
   await fc.assert(
     fc.asyncProperty(
       answered,
