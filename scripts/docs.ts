@@ -10,6 +10,7 @@ type Generated = { file: string; make: Make } | { file: string; parts: Record<st
 
 const generated: Generated[] = [
   { file: ".env.example", make: async () => (await import("../src/config.ts")).toEnvExample() },
+  { file: "docs/api.md", make: async () => (await import("./docs/api.ts")).makeApi() },
   { file: "ops/grafana/drover.json", make: async () => (await import("../ops/dashboard.ts")).makeDashboard() },
   { file: "docs/cli.md", make: async () => (await import("../src/cli/reference.ts")).makeReference() },
   {

@@ -227,6 +227,6 @@ const runMetrics = {
   },
 } as const satisfies Record<string, MetricSpec>;
 
-export const metrics = { ...runMetrics, ...fleetMetrics } as const;
+export const metrics: typeof runMetrics & typeof fleetMetrics = { ...runMetrics, ...fleetMetrics };
 
 export type MetricKey = keyof typeof metrics;

@@ -56,4 +56,4 @@ export function prometheusName({ name, kind }: Pick<MetricSpec, "name" | "kind">
 }
 
 /** A label's name in Prometheus. */
-export const prometheusLabel = toWord;
+export const prometheusLabel: (label: string) => string = toWord;
