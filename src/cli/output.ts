@@ -59,7 +59,7 @@ export function createOutput(redactor: () => Redactor): Output {
       half = /[\uD800-\uDBFF]$/.test(all) ? all.slice(-1) : "";
       stdout.write(redactor().text(half === "" ? all : all.slice(0, -1)));
     },
-    json: (value) => void stdout.write(`${JSON.stringify(redactor().value(value))}\n`),
+    json: (value) => void stdout.write(`${toJsonLine(redactor().value(value))}\n`),
     secret: (text) => void stdout.write(`${text}\n`),
     note: (text) => void stderr.write(`${redactor().json(text)}\n`),
     mark: (mark, text) => styleText(mark, text, { stream: stdout }),
@@ -94,6 +94,12 @@ async function openLiveArea(redactor: () => Redactor): Promise<LiveArea> {
       update.done();
     },
   };
+}
+
+/** JSON in which what a terminal would obey is written out: somebody may look at it on one. */
+export function toJsonLine(value: unknown): string {
+  const toCode = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return JSON.stringify(value).replaceAll(/\p{Cc}|\p{Bidi_Control}/gu, toCode);
 }
 
 /** Columns divided by blanks alone, so that they can be cut and copied. */

@@ -149,6 +149,14 @@ describe("completion", () => {
     expect(await offered("re")).toEqual(expect.arrayContaining(["replay", "retry"]));
     expect(await offered("start", "--pri")).toEqual(expect.arrayContaining(["--priority"]));
     expect(await offered("")).not.toContain("demo-worker");
+    expect(await offered("list", "--status", "com")).toEqual(["completed", ":4"]);
+  });
+
+  test("offers the calls that wait for a person", async () => {
+    const run = await producer.start("payer", "x", { runId: "complete-2" });
+    await expect.poll(async () => (await run.status()).status, { timeout: 15_000 }).toBe("waiting");
+    expect(await offered("approve", "complete-2", "")).toEqual(["call-1-1", ":4"]);
+    expect(await offered("answer", "nobody", "")).toEqual([":4"]);
   });
 
   test("offers the newest runs, and agents that are known", async () => {

@@ -3,7 +3,7 @@ import { toEventLine } from "../../src/cli/format/event.ts";
 import { toOpenCalls } from "../../src/cli/format/run.ts";
 import { count, toBytes, toDuration, toOneLine, toPrintable } from "../../src/cli/format/text.ts";
 import { toTranscript } from "../../src/cli/format/transcript.ts";
-import { toTable } from "../../src/cli/output.ts";
+import { toJsonLine, toTable } from "../../src/cli/output.ts";
 import type { Message } from "../../src/core/message.ts";
 import { noUsage } from "../../src/core/run.ts";
 import type { RunView } from "../../src/engine/run-view.ts";
@@ -132,4 +132,11 @@ test("a long result is cut and says how long it is", () => {
   const shown = toTranscript([{ role: "user", content: "x".repeat(5000) }], plain);
   expect(shown.length).toBeLessThan(2100);
   expect(shown).toContain("(5000 characters in all)");
+});
+
+test("JSON holds nothing that a terminal obeys, and says the same", () => {
+  const value = { text: "a\u001b[2J\u009b31m\u202e\u007f\n\u{1F600}" };
+  const line = toJsonLine(value);
+  expect(JSON.parse(line)).toEqual(value);
+  expect(line).toBe(String.raw`{"text":"a\u001b[2J\u009b31m\u202e\u007f\n😀"}`);
 });
