@@ -280,6 +280,36 @@ describe("forms", () => {
     );
   });
 
+  test("that would lead away after they did something", async () => {
+    const path = `/ui/runs/${site.runs.none.ended}/cancel`;
+    const backs = [
+      "//evil.example",
+      "https://evil.example/",
+      "/\\evil.example",
+      "javascript:alert(1)",
+      "/\r\nX-Evil: 1",
+      "/.//evil.example",
+    ];
+    await expectRows(
+      backs.map(
+        (back): Row => ({
+          what: `back to ${back}`,
+          send: {
+            method: "POST",
+            path,
+            headers: [formType, mine.cookie, page],
+            body: new URLSearchParams({ csrf: mine.csrf, back }).toString(),
+          },
+          status: [200, 303, 400, 409],
+          also: ({ headers, head }) =>
+            /^\/(?![/\\])/.test(headers.get("location") ?? "/") && !/^x-evil/im.test(head)
+              ? undefined
+              : "it leads away",
+        }),
+      ),
+    );
+  });
+
   test("of signing in, from elsewhere, too large, and as another type", async () => {
     const body = "key=drv_x&next=/";
     await expectRows([

@@ -7,7 +7,7 @@ import { isProblem, type Row } from "../support/hostile/rows.ts";
 import { bodyLimit, type Site, timeoutMs } from "../support/hostile/site.ts";
 import { useAttack } from "../support/hostile/use-attack.ts";
 import { v1FieldRows } from "../support/hostile/v1-rows.ts";
-import { sendRaw, sendSlowly, toRequestText } from "../support/raw-http.ts";
+import { type RawAnswer, sendRaw, sendSlowly, toRequestText } from "../support/raw-http.ts";
 
 const attack = useAttack();
 const { expectRows, values } = attack;
@@ -423,6 +423,102 @@ test("cursors and places in a feed that were never given", async () => {
         what: `starting_after=${after}`,
         send: { path: `/v1/responses/resp_x?stream=true&starting_after=${after}`, headers: [admin] },
         status: [400, 404],
+      }),
+    ),
+  ]);
+});
+
+test("queries and headers that would slip something in", async () => {
+  const { admin } = site.auth;
+  const script = "<script>alert(1)</script>";
+  const bare = "Accept: text/html";
+  const shown = ({ body }: RawAnswer): string | undefined => (body.includes(script) ? "it is not escaped" : undefined);
+  const queries = [
+    "/runs?__proto__=x",
+    "/runs?__proto__[status]=failed",
+    "/runs?constructor.prototype.scopes=admin",
+    "/runs?metadata.__proto__=x",
+    "/runs?metadata.=x",
+    "/runs?status=failed&status=queued",
+    "/runs?limit=1&limit=1000000",
+    "/runs?tenant=beta",
+    "/runs?search=%00",
+    "/runs?search=*",
+    "/runs?since=%00&until=-1",
+    `/runs?${"a=b&".repeat(3_000)}`,
+    "/?__proto__=x&status=%00",
+    "/?cursor=../../x",
+  ];
+  const reflected = [
+    "/?search=",
+    "/?agent=",
+    "/?status=",
+    "/?metadata=",
+    "/ui/runs/",
+    "/ui/sessions/",
+    "/ui/approvals?notice=",
+    "/nowhere/",
+    "/login?next=/",
+  ];
+  const body = '{"agent":"echo","input":"x"}';
+  const chunks = `${body.length.toString(16)}\r\n${body}\r\n0\r\n${admin}\r\n\r\n`;
+  const head = [
+    "POST /runs HTTP/1.1",
+    "Host: localhost",
+    "Connection: close",
+    json,
+    "Trailer: Authorization",
+    "Transfer-Encoding: chunked",
+  ];
+  await expectRows([
+    ...queries.map((path): Row => ({ what: path.slice(0, 80), send: { path, headers: [admin] }, status: [200, 400] })),
+    ...reflected.map(
+      (path): Row => ({
+        what: `${path}${script}`,
+        send: { path: `${path}${encodeURIComponent(`">${script}`)}`, headers: [admin, bare] },
+        status: [200, 400, 404],
+        also: shown,
+      }),
+    ),
+    { what: "a key in a trailer", send: `${head.join("\r\n")}\r\n\r\n${chunks}`, status: [401] },
+    ...["a\tb", "a;b", "x".repeat(5_000), script, "%0d%0aX-Evil: 1"].map(
+      (id): Row => ({
+        what: `a request id of ${id.slice(0, 20)}`,
+        send: { path: "/healthz", headers: [`X-Request-Id: ${id}`] },
+        status: [200],
+        also: ({ headers }) => (/^[\w-]{36}$/.test(headers.get("x-request-id") ?? "") ? undefined : "it is given back"),
+      }),
+    ),
+    ...[
+      `drover=${"x".repeat(8_000)}`,
+      "drover=%E0%A4%A",
+      "drover",
+      "=; ;;=",
+      'drover="',
+      "__Host-drover=x; drover=\u00ff",
+    ].map(
+      (cookie): Row => ({
+        what: `Cookie: ${cookie.slice(0, 30)}`,
+        send: { path: "/runs", headers: [`Cookie: ${cookie}`] },
+        status: [401],
+      }),
+    ),
+    ...[
+      "Range: bytes=0-1,5-1000000000",
+      "If-None-Match: *",
+      "If-Modified-Since: x",
+      "Accept: \u00ff/*;q=x",
+      "Accept-Encoding: \u00ff",
+      "TE: trailers, deflate",
+      "Traceparent: 00-x",
+      "Idempotency-Key: \u00ff",
+    ].map((header): Row => ({ what: header, send: { path: "/runs", headers: [admin, header] }, status: [200, 400] })),
+    ...["", '""', "a b", "x".repeat(300), "\u00ff", "a\tb"].map(
+      (key): Row => ({
+        what: `Idempotency-Key: ${key.slice(0, 20)}`,
+        send: { method: "POST", path: "/runs", headers: [admin, json, `Idempotency-Key: ${key}`], body },
+        status: [400],
+        also: isProblem,
       }),
     ),
   ]);
