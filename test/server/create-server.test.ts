@@ -27,9 +27,13 @@ async function setUp(http: Partial<HttpSettings> = {}, redis: string = inject("r
 }
 
 /** A worker whose model answers when it is told to. */
-async function work(prefix: string, answer: () => string | Promise<string>): Promise<void> {
+async function work(
+  prefix: string,
+  answer: () => string | Promise<string>,
+  redis: string = inject("redisUrl"),
+): Promise<void> {
   const agents = [defineAgent({ name: "talker", instructions: "Talk.", model: scriptedModel([answer]) })];
-  const drover = createDrover({ redis: inject("redisUrl"), prefix, agents, logger: createSilentLogger() });
+  const drover = createDrover({ redis, prefix, agents, logger: createSilentLogger() });
   onTestFinished(() => drover.close());
   await drover.work();
 }
@@ -156,4 +160,31 @@ test("while Redis is away it says so at once, and works again when it is back", 
   await redis.restart();
   await eventually(async () => ((await fetch(`${url}/readyz`)).status === 200 ? true : undefined));
   expect((await fetch(`${url}/counts`)).status).toBe(200);
+});
+
+test("a stream waits out an outage of Redis and tells the rest of the run once", async () => {
+  const redis = await startTestRedis({ own: true });
+  onTestFinished(() => redis.stop());
+  const { url, prefix } = await setUp({ heartbeatMs: 50 }, redis.url);
+  const held = Promise.withResolvers<string>();
+  await work(prefix, () => held.promise, redis.url);
+  await fetch(`${url}/runs`, json(start));
+  const { body } = await fetch(`${url}/runs/r-1/events`);
+  if (!body) throw new Error("there is no body");
+  let text = "";
+  let restarting: Promise<void> | undefined;
+  for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    if (!text.includes("event: run_began")) continue;
+    restarting ??= (async () => {
+      await redis.kill9();
+      await eventually(async () => ((await fetch(`${url}/readyz`)).status === 503 ? true : undefined));
+      await redis.restart();
+      held.resolve("done");
+    })();
+  }
+  await restarting;
+  const types = [...text.matchAll(/^event: (.+)$/gm)].map(([, type]) => type);
+  expect(types).toEqual(["run_created", "run_began", "text", "model_answered", "run_ended"]);
+  expect(text).toContain(": ping");
 });
