@@ -102,6 +102,33 @@ describe("reading", () => {
     expect(await page.locator("#live").count()).toBe(0);
   });
 
+  test("a tab that nobody looks at gives its connection back, and is up to date once somebody does", async () => {
+    const { url, http, start } = await openSite();
+    await start("pay-1", "pay", "waiting");
+    const { page, trouble } = await openPage(browser);
+    await page.addInitScript(`
+      window.sources = [];
+      window.EventSource = class extends EventSource {
+        constructor(url) { super(url); window.sources.push(this); }
+      };
+      window.seen = "visible";
+      Object.defineProperty(document, "visibilityState", { get: () => window.seen });
+      window.see = (state) => { window.seen = state; document.dispatchEvent(new Event("visibilitychange")); };
+    `);
+    const isTrue = (text: string): Promise<unknown> => eventually(async () => (await page.evaluate(text)) || undefined);
+    await page.goto(`${url}/ui/runs/pay-1`);
+    await isTrue("window.sources[0]?.readyState === 1");
+    await page.evaluate("see('hidden')");
+    await isTrue("window.sources[0].readyState === 2");
+    await http.drover.get("pay-1").send("one more thing", { by: "ben" });
+    await page.evaluate("see('visible')");
+    await page.getByText("sent input").waitFor();
+    await isTrue("window.sources[1]?.readyState === 1");
+    await http.drover.get("pay-1").cancel({ by: "ben" });
+    await page.locator(".run-head .badge", { hasText: "cancelled" }).waitFor();
+    expect(trouble).toEqual([]);
+  });
+
   test("what the model saw is fetched when it is asked for", async () => {
     const { url, start } = await openSite();
     await start("run-1", "hostile", "completed");

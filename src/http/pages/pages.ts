@@ -31,6 +31,7 @@ export function createPages(deps: HttpDeps): HttpApp {
 function addReading(app: HttpApp, parts: PageParts, goals: ReturnType<typeof createGoals>): void {
   const { deps, inbox } = parts;
   const read = requireScope("read");
+  for (const path of ["/ui", "/ui/", "/ui/runs"]) app.get(path, (context) => context.redirect("/", 302));
   app.get("/", read, (context) => runsPage(parts, goals, context));
   app.get("/ui/runs/:id", read, (context) => runPage(parts, goals, context));
   app.get("/ui/runs/:id/turns/:turn{[0-9]{1,9}}", read, (context) => turnPage(parts, context));

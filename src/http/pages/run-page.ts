@@ -1,6 +1,8 @@
 import type { Limits } from "../../core/agent.ts";
 import { DroverError } from "../../core/errors.ts";
 import { effectiveLimits } from "../../core/limits.ts";
+import type { Message } from "../../core/message.ts";
+import type { RequestView } from "../../core/report.ts";
 import type { Run } from "../../core/run.ts";
 import { transcriptOf } from "../../core/session.ts";
 import type { HttpContext, HttpDeps } from "../types.ts";
@@ -78,9 +80,22 @@ async function readWindow(deps: HttpDeps, context: HttpContext, runId: string): 
       `Run "${runId}" has no answer of a turn ${turn}, so nothing was sent for it yet.`,
     );
   }
-  const kept = await deps.store.readMessages(transcriptOf(head), 0, view.request.kept);
-  const rows = diffWindow(view.request, deps.redactor.value(kept));
+  const rows = diffWindow(view.request, await readSent(deps, head, view.request));
   const first = Math.max(1, numberOf(context, "from") ?? rows.length - rowsPerPage + 1);
   const shown = rows.slice(first - 1, first - 1 + rowsPerPage);
   return { runId, view, request: view.request, rows: shown, first, total: rows.length, pageSize: rowsPerPage };
+}
+
+/** The transcript as far as it was sent, each message at its index. */
+async function readSent({ store, redactor }: HttpDeps, head: Run, { kept, leftOut }: RequestView): Promise<Message[]> {
+  const ends = [...leftOut, [kept, kept] as const];
+  const ranges = ends.map(([to], place): [number, number] => [place === 0 ? 0 : (ends[place - 1]?.[1] ?? 0), to]);
+  const transcript: Message[] = [];
+  const read = ranges.map(async ([from, to]) => {
+    if (from >= to) return;
+    const messages = await store.readMessages(transcriptOf(head), from, to);
+    for (const [place, message] of redactor.value(messages).entries()) transcript[from + place] = message;
+  });
+  await Promise.all(read);
+  return transcript;
 }

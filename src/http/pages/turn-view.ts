@@ -20,9 +20,7 @@ export type TurnData = {
 /** What the model saw at one turn, and how that differs from the transcript. */
 export function renderWindow(data: TurnData): Html {
   const { request, runId, view, rows, first, total } = data;
-  const shown = rows.map((row, index) =>
-    windowRow(row, textPath(runId, view.turn, `message.${messageNumber(data, index)}`)),
-  );
+  const shown = rows.map((row) => windowRow(row, (sent) => textPath(runId, view.turn, `message.${sent}`)));
   return html`<div class="window" data-window>
 ${overview(request)}
 ${request.instructions === undefined ? "" : html`<div class="said said-system"><p class="by">Instructions</p>${longText(request.instructions, { href: textPath(runId, view.turn, "instructions"), limit: 1_000 })}</div>`}
@@ -31,16 +29,6 @@ ${rowPages(data)}
 ${total === 0 ? html`<p class="empty">No messages.</p>` : ""}
 ${tools(request)}
 </div>`;
-}
-
-/** Of the messages as sent, from 0: ranges that were left out are none. */
-function messageNumber({ first, rows, request }: TurnData, index: number): number {
-  const sentBefore = rows.slice(0, index).filter(({ kind }) => kind !== "left_out").length;
-  return Math.max(0, (request.messages?.length ?? 0) - countSentFrom(first, rows)) + sentBefore;
-}
-
-function countSentFrom(_first: number, rows: readonly WindowRow[]): number {
-  return rows.filter(({ kind }) => kind !== "left_out").length;
 }
 
 function overview(request: RequestView): Html {
@@ -81,7 +69,7 @@ ${last < total ? html`<a href="${here + query({ from: last + 1 })}">Later</a>` :
 
 const marks = { same: "", changed: "changed", added: "added" } as const;
 
-function windowRow(row: WindowRow, href: string): Html {
+function windowRow(row: WindowRow, hrefOf: (sent: number) => string): Html {
   if (row.kind === "left_out") {
     const { from, to } = row;
     return html`<li class="row-gap">${formatNumber(to - from, "message")} left out <span class="hint">#${from} to #${to - 1}</span></li>`;
@@ -92,7 +80,7 @@ function windowRow(row: WindowRow, href: string): Html {
       ? html`<span class="hint">not in the transcript</span>`
       : html`<span class="hint">#${row.index}</span>`;
   return html`<li class="row row-${kind}"><p class="by">${roleOf(message)} ${place}${kind === "same" ? "" : html` <span class="tag tag-${kind}">${marks[kind]}</span>`}${kind === "changed" ? html` <span class="hint">${change(message, row.was)}</span>` : ""}</p>
-${contentBlock(message.content, href, message.role === "tool" ? "code" : "prose")}${callsOf(message)}</li>`;
+${contentBlock(message.content, hrefOf(row.sent), message.role === "tool" ? "code" : "prose")}${callsOf(message)}</li>`;
 }
 
 function roleOf(message: Message): Html {

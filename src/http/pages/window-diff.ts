@@ -6,18 +6,18 @@ import type { RequestView } from "../../core/report.ts";
 /**
  * - `same`: as it is in the transcript; - `changed`: cut, or with words added, or several in one;
  * - `added`: the transcript has nothing like it: a summary, a note; - `left_out`: a range that was not sent.
- * `index`: in the transcript.
+ * `index`: in the transcript; `sent`: among the messages as sent, from 0.
  */
 export type WindowRow =
-  | { kind: "same"; index: number; message: Message }
-  | { kind: "changed"; index: number; message: Message; was: Message }
-  | { kind: "added"; message: Message }
+  | { kind: "same"; index: number; sent: number; message: Message }
+  | { kind: "changed"; index: number; sent: number; message: Message; was: Message }
+  | { kind: "added"; sent: number; message: Message }
   | { kind: "left_out"; from: number; to: number };
 
 /** How far ahead the transcript's side of a message is looked for: rendering moves system text to the front. */
 const lookAhead = 200;
 
-/** @param transcript the messages that there were when the request was made. */
+/** @param transcript the messages that there were when the request was made; those that were left out may be missing. */
 export function diffWindow(
   request: Pick<RequestView, "leftOut" | "messages">,
   transcript: readonly Message[],
@@ -29,16 +29,18 @@ export function diffWindow(
   const rows: WindowRow[] = [];
   const gaps = leftOut.filter(([from, to]) => to > from);
   let next = 0;
-  for (const message of messages) {
+  for (const [sent, message] of messages.entries()) {
     const found = findLike(message, waiting, transcript, next);
     if (found === -1) {
-      rows.push({ kind: "added", message });
+      rows.push({ kind: "added", sent, message });
       continue;
     }
     const index = waiting[found] as number;
     while (gaps[0] && gaps[0][0] < index) pushGap(rows, gaps);
     const was = transcript[index] as Message;
-    rows.push(isSame(message, was) ? { kind: "same", index, message } : { kind: "changed", index, message, was });
+    rows.push(
+      isSame(message, was) ? { kind: "same", index, sent, message } : { kind: "changed", index, sent, message, was },
+    );
     waiting.splice(found, 1);
     // System text is sent before all else and tells nothing of where the others are; of those, what came before one
     // that was found, and was not found itself, went into another.

@@ -101,6 +101,9 @@ describe("a run", () => {
     expect(await whole.text()).toBe(large);
     const kept = await http.fetch("/ui/runs/run-a/turns/1/text?what=whole.call-1-1", { headers: html });
     expect(await kept.text()).toBe(large);
+    const window = await read(http, "/ui/runs/run-a/turns/2");
+    const sent = /<a href="([^"]+what=message[^"]+)">/.exec(window)?.[1];
+    expect(await (await http.fetch(sent ?? "")).text()).toBe(large);
   });
 
   test("every text of a turn has an address", async () => {
@@ -115,6 +118,19 @@ describe("a run", () => {
     expect(await text(2, "message.0")).toBe("hostile question");
     const none = await http.fetch("/ui/runs/run-a/turns/1/text?what=none.at.all");
     expect(none.status).toBe(404);
+  });
+
+  test("what the model saw is shown in pages too, each message with its own address", async () => {
+    const http = await open();
+    await start(http, ["run-a", "loop", "failed"], { limits: { maxTurns: 40 } });
+    const first = await read(http, "/ui/runs/run-a/turns/40?from=1");
+    expect(first).toContain("1 to 60 of 79");
+    expect(first).toContain('href="/ui/runs/run-a/turns/40?from=61"');
+    expect(first).toContain("seen 1<");
+    const last = await read(http, "/ui/runs/run-a/turns/40");
+    expect(last).toContain("20 to 79 of 79");
+    expect(last).not.toContain("seen 1<");
+    expect((await http.fetch("/ui/runs", { redirect: "manual" })).headers.get("location")).toBe("/");
   });
 
   test("turns are shown in pages, the last ones first", async () => {
@@ -241,9 +257,16 @@ describe("sessions, the fleet and what cannot be shown", () => {
       expect(response.status).toBe(200);
       expect(response.headers.get("cache-control")).toContain("immutable");
     }
-    const script = await (await http.fetch(paths.find((path) => path.endsWith(".js")) ?? "")).text();
-    const imported = /from "(\/assets\/morph-[^"]+)"/.exec(script)?.[1] ?? "";
-    expect((await http.fetch(imported)).status).toBe(200);
+    const scripts = paths.filter((path) => path.endsWith(".js"));
+    for (const path of scripts) {
+      const imported = (await (await http.fetch(path)).text()).matchAll(/from "([^"]+)"/g);
+      for (const [, from = ""] of imported) {
+        expect(from).toMatch(/^\/assets\/[a-z]+-[0-9a-f]{12}\.js$/);
+        if (!scripts.includes(from)) scripts.push(from);
+        expect((await http.fetch(from)).status).toBe(200);
+      }
+    }
+    expect(scripts).toHaveLength(4);
     expect((await http.fetch("/assets/drover.css")).status).toBe(404);
     expect((await http.fetch("/assets/..%2f..%2fpages.ts")).status).toBe(404);
   });

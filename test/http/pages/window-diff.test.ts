@@ -40,11 +40,11 @@ test("shows in its place what was left out, cut and added", () => {
   ];
   const rows = diffWindow({ messages, leftOut: [[1, 3]] }, transcript);
   expect(rows).toEqual([
-    { kind: "added", message: messages[0] },
-    { kind: "same", index: 0, message: messages[1] },
+    { kind: "added", sent: 0, message: messages[0] },
+    { kind: "same", index: 0, sent: 1, message: messages[1] },
     { kind: "left_out", from: 1, to: 3 },
-    { kind: "same", index: 3, message: messages[2] },
-    { kind: "changed", index: 4, message: messages[3], was: transcript[4] },
+    { kind: "same", index: 3, sent: 2, message: messages[2] },
+    { kind: "changed", index: 4, sent: 3, message: messages[3], was: transcript[4] },
   ]);
 });
 
