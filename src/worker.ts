@@ -99,10 +99,10 @@ async function takeSteps(backend: Backend, deps: WorkerDeps, options: WorkOption
   });
   let stopping: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
-    await worker.stop();
+    // It takes no more steps from now on, so it is none of those that serve the queues any more.
+    await Promise.all([worker.stop(), presence.stop()]);
     stopObserving();
     await sweeper.stop();
-    await presence.stop();
     await backend.close();
   };
   return {
