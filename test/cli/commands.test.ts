@@ -1,5 +1,5 @@
 // The commands that answer, send, delete, list by more than a status, and complete.
-import { afterAll, describe, expect, inject, test, vi } from "vitest";
+import { afterAll, describe, expect, inject, test } from "vitest";
 import { toTime } from "../../src/cli/options.ts";
 import { createDrover } from "../../src/drover.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
@@ -7,8 +7,6 @@ import { testPrefix } from "../support/redis.ts";
 import { type CliResult, runDrover, startDrover, useWorker } from "./run-drover.ts";
 
 const env = { REDIS_URL: inject("redisUrl"), DROVER_PREFIX: testPrefix() };
-// Each command is a process, on a machine that may have others to run.
-vi.setConfig({ testTimeout: 60_000 });
 const drover = (...args: string[]): Promise<CliResult> => runDrover(args, { env });
 
 useWorker({ ...env, DROVER_STOP_GRACE_MS: "0" });

@@ -1,14 +1,11 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, inject, test } from "vitest";
 import type { Diagnosis } from "../../src/cli/doctor/diagnosis.ts";
 import { createKeys } from "../../src/redis/keys.ts";
 import { startTestRedis, testPrefix } from "../support/redis.ts";
 import { fixture, runDrover, startDrover } from "./run-drover.ts";
-
-// Each command is a process, on a machine that may have others to run.
-vi.setConfig({ testTimeout: 60_000 });
 
 let server: Server;
 let answer: { status: number; body: string };

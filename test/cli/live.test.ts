@@ -1,14 +1,11 @@
 // Catches: a live view that loses text, lets content drive the terminal, or leaves the terminal other than it was.
-import { describe, expect, inject, test, vi } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { createLiveView } from "../../src/cli/format/live.ts";
 import type { RunFeedEvent } from "../../src/core/feed.ts";
 import { noUsage } from "../../src/core/run.ts";
 import { testPrefix } from "../support/redis.ts";
 import { startDrover, useWorker } from "./run-drover.ts";
 import { hasScript, openTerminal } from "./terminal.ts";
-
-// Each command is a process, on a machine that may have others to run.
-vi.setConfig({ testTimeout: 60_000 });
 
 const size = { columns: 40, rows: 10 };
 const usage = { ...noUsage, inputTokens: 1_000, outputTokens: 234, costUsd: 0.0123 };

@@ -1,5 +1,5 @@
 // Catches: a replay that hides what a turn cost or why it went as it did, and content that drives the terminal.
-import { describe, expect, inject, test, vi } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { toReplay } from "../../src/cli/format/replay.ts";
 import type { Message } from "../../src/core/message.ts";
 import type { TurnView } from "../../src/core/report.ts";
@@ -7,9 +7,6 @@ import { noUsage } from "../../src/core/run.ts";
 import { testPrefix } from "../support/redis.ts";
 import { type CliResult, runDrover, useWorker } from "./run-drover.ts";
 import { hasScript, openTerminal } from "./terminal.ts";
-
-// Each command is a process, on a machine that may have others to run.
-vi.setConfig({ testTimeout: 60_000 });
 
 const error = { code: "x", message: "it broke" };
 const messages: Message[] = [

@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { resolve } from "node:path";
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, vi } from "vitest";
+
+// Each command is a process, on a machine that may have others to run.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 export const mainFile: string = resolve("src/cli/main.ts");
 export const fixture = (name: string): string => resolve("test/cli/fixtures", name);
