@@ -207,3 +207,8 @@ test.each([
 ])("an answer is checked before it gets into a record", (event, problems) => {
   expect(problemsOfCommand(event as Parameters<typeof problemsOfCommand>[0])).toEqual(problems);
 });
+
+test("whose run it is stays with it", () => {
+  expect(makeWorld({ tenant: "acme" }).run).toMatchObject({ tenant: "acme" });
+  expect(makeWorld().run).not.toHaveProperty("tenant");
+});

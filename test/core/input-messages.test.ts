@@ -27,6 +27,11 @@ describe("input with calls of earlier turns", () => {
     });
   });
 
+  test("may hold answers without calls between them", () => {
+    const input = [user, { role: "assistant", content: "hello" }, user];
+    expect(toInputMessages(inputSchema.parse(input))).toEqual(input);
+  });
+
   test.each([
     ["a call without a result", [asked("a")]],
     ["a call followed by something else", [asked("a"), user, result("a")]],
