@@ -1,5 +1,6 @@
 import { type Backend, openBackend } from "../backend.ts";
 import { type Board, createBoard } from "../bullmq/board.ts";
+import { DroverError } from "../core/errors.ts";
 import type { Redactor } from "../core/redact.ts";
 import { createRunApi, type DroverOptions, prepare } from "../drover.ts";
 import { createWatch } from "../engine/watch.ts";
@@ -28,7 +29,7 @@ export type DroverServer = {
   fetch(request: Request, peer?: Peer): Promise<Response>;
   /**
    * Serves on a port. Resolves when it does.
-   * @throws DroverError "invalid" for an address that cannot be had, or one beyond loopback for a server without keys.
+   * @throws DroverError "stopped"; "invalid" for an address that cannot be had, or one beyond loopback for a server without keys.
    */
   listen(options?: ListenOptions): Promise<{ url: string }>;
   /** Takes no more requests, ends streams, lets requests in hand end within the grace time, and closes everything. */
@@ -81,6 +82,7 @@ export function createDroverServer(options: DroverServerOptions): DroverServer {
   return {
     fetch: answer,
     async listen(where = {}) {
+      if (closed) throw new DroverError("stopped", "This server was closed. Create another one.");
       const one = await listen(answer, settings, where);
       listening.push(one);
       return { url: one.url };

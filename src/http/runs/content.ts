@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { DroverError, unknownRun } from "../../core/errors.ts";
-import type { Message } from "../../core/message.ts";
+import { type Message, textOf } from "../../core/message.ts";
 import type { Redactor } from "../../core/redact.ts";
 import { redactShown } from "../../core/report-turn.ts";
 import { ownParts, sessionTranscript, transcriptOf } from "../../core/session.ts";
@@ -93,6 +93,10 @@ async function checkSession(context: HttpContext, session: string): Promise<void
   if (runs.length === 0) throw new DroverError("not_found", `No run belongs to a session "${session}".`);
 }
 
+/** A page ends early once it has so much text: each message may be a megabyte. */
+const mostChars = 4_000_000;
+const atOnce = 20;
+
 type Page = { transcript: string; parts: [number, number][]; query: PageQuery };
 
 /** Some messages of the parts of a transcript, numbered from the first of them. */
@@ -104,10 +108,14 @@ async function answerPage(
   const { from = 0, limit = usualLimit } = query;
   const messages: Message[] = [];
   let total = 0;
+  let chars = 0;
   for (const [begin, end] of parts) {
-    const first = begin + Math.max(0, from - total);
     const last = Math.min(end, begin + from + limit - total);
-    if (first < last) messages.push(...(await store.readMessages(transcript, first, last)));
+    for (let at = begin + Math.max(0, from - total); at < last && chars < mostChars; at += atOnce) {
+      const read = await store.readMessages(transcript, at, Math.min(last, at + atOnce));
+      messages.push(...read);
+      chars += read.reduce((sum, { content }) => sum + textOf(content).length, 0);
+    }
     total += end - begin;
   }
   const next = from + messages.length;

@@ -39,46 +39,59 @@ export function addEvents(api: Api, deps: HttpDeps): void {
       problems: [404],
     },
     async (context, { params, query, headers }) => {
+      const run = context.var.runs.get(params.runId);
       const after = headers["last-event-id"] || query.after || undefined;
-      if (after !== undefined && !fromFeedId(after)) {
-        throw new DroverError("invalid", `Last-Event-ID: expected the id of an event, got ${JSON.stringify(after)}.`);
-      }
-      return watch(context, deps, { run: context.var.runs.get(params.runId), after });
+      return watch(context, deps, { run, after });
     },
   );
 }
 
-const ends = new Set(["completed", "failed", "cancelled", "rejected"]);
+type Watching = { run: RunHandle; after: string | undefined };
 
-async function watch(
-  context: HttpContext,
-  deps: HttpDeps,
-  { run, after }: { run: RunHandle; after: string | undefined },
-): Promise<Response> {
+async function watch(context: HttpContext, deps: HttpDeps, { run, after }: Watching): Promise<Response> {
+  if (after !== undefined && !fromFeedId(after))
+    throw badPlace(`expected the id of an event, got ${JSON.stringify(after)}`);
   const { status } = await run.status();
+  if (after !== undefined) await refuseFuture(deps, run.id, after);
   // A stream that nobody will read is not begun.
   if (context.req.method === "HEAD") return context.body(null, 200, sseHeaders);
   const gone = new AbortController();
   const events = eventsThroughOutages(run, deps, { after, signal: gone.signal });
-  let first: IteratorResult<RunFeedEvent> | undefined;
+  let first: Promise<IteratorResult<RunFeedEvent>> | undefined;
   if (after !== undefined && ends.has(status)) {
-    first = await events.next();
-    if (first.done) return context.body(null, 204);
+    first = events.next();
+    // It was retried just now if nothing comes.
+    const came = await Promise.race([first, pause(endKnownWithinMs, gone.signal)]);
+    if (came?.done) return context.body(null, 204);
   }
   const { heartbeatMs } = deps.settings;
   const options = { heartbeatMs, retryMs, closing: deps.closing, onEnd: () => gone.abort() };
   return answerEvents(toFrames(events, first), options);
 }
 
+const ends = new Set(["completed", "failed", "cancelled", "rejected"]);
+const endKnownWithinMs = 1_000;
+
+function badPlace(why: string): DroverError {
+  return new DroverError("invalid", `Last-Event-ID: ${why}.`);
+}
+
+/** Whoever is ahead of a run would wait for ever. */
+async function refuseFuture({ store }: HttpDeps, runId: string, after: string): Promise<void> {
+  const last = (await store.load(runId))?.eventSeq ?? 0;
+  const seq = fromFeedId(after)?.seq ?? 0;
+  if (seq > last) throw badPlace(`the run has no event ${seq}, its last one is ${last}. Watch it without an id`);
+}
+
 /** No generator: one more for each event of each watcher would be felt. */
 function toFrames(
   events: AsyncGenerator<RunFeedEvent>,
-  first: IteratorResult<RunFeedEvent> | undefined,
+  first: Promise<IteratorResult<RunFeedEvent>> | undefined,
 ): AsyncIterator<string> {
   let waiting = first;
   return {
     async next() {
-      const { done, value } = waiting ?? (await events.next());
+      const { done, value } = await (waiting ?? events.next());
       waiting = undefined;
       return done ? { done, value: undefined } : { done: false, value: toEventFrame(value) };
     },

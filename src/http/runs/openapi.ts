@@ -15,7 +15,8 @@ export function makeDocument(parts: readonly Api[]): object {
     type: "apiKey",
     in: "cookie",
     name: "drover",
-    description: "Somebody signed in to the pages. Requests that change something also bring the CSRF token.",
+    description:
+      "Somebody signed in to the pages (over HTTPS the name is `__Host-drover`). Requests that change something also bring the CSRF token.",
   });
   return whole.getOpenAPI31Document({
     openapi: "3.1.0",

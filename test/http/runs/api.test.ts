@@ -212,6 +212,29 @@ describe("reading", () => {
     expect(JSON.stringify([first, second, piece, middle, turns])).not.toMatch(/hunter2/);
   });
 
+  test("a page of messages ends early when they are large", async () => {
+    const http = await createTestHttp({ agents: makeAgents() });
+    const input = Array.from({ length: 60 }, (_, index) => ({
+      role: "user",
+      content: `${index} ${"x".repeat(15_000)}`,
+    }));
+    for (let index = 0; index < 6; index += 1) await run(http, { agent: "greeter", input, session: "long" });
+    const indexes: number[] = [];
+    let from: number | undefined = 0;
+    let pages = 0;
+    while (from !== undefined) {
+      const page = (await read(await http.fetch(`/sessions/long/transcript?limit=1000&from=${from}`))) as {
+        messages: { content: string }[];
+        next?: number;
+      };
+      indexes.push(...page.messages.map((_, index) => (from ?? 0) + index));
+      from = page.next;
+      pages += 1;
+    }
+    expect(pages).toBeGreaterThan(1);
+    expect(indexes).toEqual(Array.from({ length: 6 * 61 }, (_, index) => index));
+  });
+
   test("a session tells its runs and all that was said", async () => {
     const http = await createTestHttp({ agents: makeAgents() });
     await run(http, { agent: "greeter", input: "one", session: "chat" });

@@ -71,12 +71,15 @@ describe("events", () => {
     }
   });
 
-  test.each(["nonsense", "1.2", "-1", "1e3", "99999999999999999999"])("refuse the id %s with 400", async (id) => {
-    const http = await createTestHttp({ agents: [talker("hi")] });
-    await started(http);
-    const refused = await http.fetch("/runs/r-1/events", { headers: { "last-event-id": id } });
-    expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([400, "invalid"]);
-  });
+  test.each(["nonsense", "1.2", "-1", "1e3", "99999999999999999999", "9999"])(
+    "refuse the id %s with 400",
+    async (id) => {
+      const http = await createTestHttp({ agents: [talker("hi")] });
+      await started(http);
+      const refused = await http.fetch("/runs/r-1/events", { headers: { "last-event-id": id } });
+      expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([400, "invalid"]);
+    },
+  );
 
   test("are pinged while nothing happens, and end with a word when the server closes", async () => {
     const hold = Promise.withResolvers<string>();
@@ -124,6 +127,19 @@ describe("events", () => {
       "run_ended",
     ]);
   });
+});
+
+test("an ended run that was retried meanwhile is watched on", async () => {
+  const http = await createTestHttp({ agents: [talker("hi")] });
+  await started(http);
+  await http.fetch("/runs/r-1/result?waitMs=5000");
+  const { eventSeq } = (await http.store.load("r-1")) ?? { eventSeq: 0 };
+  http.deps.watch.events = async function* () {
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    yield { type: "run_retried", seq: eventSeq + 1, id: String(eventSeq + 1), at: 1, turn: 1, by: "ann" };
+  };
+  const response = await http.fetch(`/runs/r-1/events?after=${eventSeq}`);
+  expect([response.status, seqs(await readStream(response))]).toEqual([200, [eventSeq + 1]]);
 });
 
 test("asked for its headers alone, nothing is begun", async () => {

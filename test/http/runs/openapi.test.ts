@@ -135,6 +135,8 @@ test("what is answered is what the document says", async () => {
   await ask("POST", "/runs/{runId}/input", "/runs/r-1/input", { input: "more" });
   await ask("POST", "/runs/{runId}/calls/{callId}/answer", `${at}/answer`, { value: "home" });
   await ask("GET", "/runs/{runId}/events", "/runs/r-1/events");
+  const { eventSeq } = (await http.store.load("r-1")) ?? { eventSeq: 0 };
+  await ask("GET", "/runs/{runId}/events", `/runs/r-1/events?after=${eventSeq}`);
   await ask("GET", "/runs/{runId}/events", "/runs/r-1/events?after=9999");
   await ask("GET", "/runs/{runId}/result", "/runs/r-1/result");
   for (const part of ["", "/transcript", "/turns", "/audit"])
