@@ -12,7 +12,7 @@ export async function toChatCreation({ deps }: Pick<Asking, "deps">, body: ChatB
   const agent = await findAgent(deps, body.model);
   const given = body.response_format;
   const format: Format | undefined = given ? { type: given.type, schema: given.json_schema?.schema } : undefined;
-  const tools = chatToolsOf(body);
+  const tools = chatToolsOf(body, agent.tools);
   const metadata = body.metadata ?? {};
   return {
     kind: "chat",

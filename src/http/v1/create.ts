@@ -33,28 +33,48 @@ const prefixes = { response: "resp_", chat: "chatcmpl-" } as const;
  * @throws V1Error "idempotency_error" if the key was used for another request.
  */
 export async function create(asking: Asking, creation: Creation): Promise<Kept & { isNew: boolean }> {
-  const { deps, context } = asking;
-  const { tenant } = context.var.caller;
+  const { deps } = asking;
   const key = readKey(asking, creation);
-  const id =
-    prefixes[creation.kind] + newTail(key === undefined ? undefined : { endpoint: creation.kind, tenant, key });
+  const id = toId(asking, creation.kind, key);
   const hash = hashRequest(creation.body);
   const known = key === undefined ? undefined : await deps.responses.get(id);
-  const record =
-    known ?? (await makeRecord(asking, creation, { id, hash, isRetry: key === undefined && isSentAgain(asking) }));
-  const kept = readKept(record);
-  if (kept.request.hash !== hash) {
-    const message = "This idempotency key was used for another request. Use a new one, or send the same request.";
-    throw new V1Error(400, message, { code: "idempotency_error" });
+  if (known) {
+    const kept = checkSame(readKept(known), hash);
+    if (!(await hasBegun(asking, kept))) await begin(asking, creation, kept);
+    return { ...kept, isNew: false };
   }
+  const isRetry = key === undefined && isSentAgain(asking);
+  const { record, claim } = await makeRecord(asking, creation, { id, hash, isRetry });
+  const kept = checkSame(readKept(record), hash);
   try {
     await begin(asking, creation, kept);
   } catch (error) {
     // What never began is not kept, unless somebody may come back for it.
-    if (!known && (key === undefined || !isOutage(error))) await deps.responses.remove(id).catch(() => false);
+    if (key === undefined || !isOutage(error)) await forget(asking, [id, claim]);
     throw error;
   }
-  return { ...kept, isNew: record.id === id && !known };
+  return { ...kept, isNew: record.id === id };
+}
+
+function toId({ context }: Asking, kind: Creation["kind"], key: string | undefined): string {
+  const { tenant } = context.var.caller;
+  return prefixes[kind] + newTail(key === undefined ? undefined : { endpoint: kind, tenant, key });
+}
+
+function checkSame(kept: Kept, hash: string): Kept {
+  if (kept.request.hash === hash) return kept;
+  const message = "This idempotency key was used for another request. Use a new one, or send the same request.";
+  throw new V1Error(400, message, { code: "idempotency_error" });
+}
+
+/** Answers are given again: each counts once. */
+async function hasBegun({ deps }: Asking, { record, request }: Kept): Promise<boolean> {
+  return request.plan.type !== "answer" && (await deps.store.load(record.runId)) !== null;
+}
+
+/** Best effort: it is the first error that is told. */
+async function forget({ deps }: Asking, ids: (string | undefined)[]): Promise<void> {
+  for (const id of ids) if (id !== undefined) await deps.responses.remove(id).catch(() => false);
 }
 
 const longestKey = 255;
@@ -85,13 +105,13 @@ async function makeRecord(
   asking: Asking,
   creation: Creation,
   { id, hash, isRetry }: Identity,
-): Promise<ResponseRecord> {
+): Promise<{ record: ResponseRecord; claim?: string | undefined }> {
   const { deps, context } = asking;
   const { kind, echo, items, wantsJson, includeUsage, live, entries, instructions, previous, conversation } = creation;
   const instructionsHash = instructions === undefined ? null : hashOf(instructions);
   const wanted = { id, hash, isRetry, model: echo.model, entries, instructionsHash, previous, conversation };
   const planned = await (kind === "chat" ? planChat : planResponse)(asking, wanted);
-  if (planned.same) return planned.same.record;
+  if (planned.same) return { record: planned.same.record };
   const request: KeptRequest = {
     kind,
     hash,
@@ -107,8 +127,9 @@ async function makeRecord(
   };
   await leave(asking, planned, id);
   const { tenant } = context.var.caller;
-  const { runId, afterSeq } = planned;
-  return deps.responses.create({ id, runId, tenant, createdAt: deps.now(), afterSeq, request });
+  const { runId, afterSeq, claim } = planned;
+  const record = { id, runId, tenant, createdAt: deps.now(), afterSeq, request };
+  return { record: await deps.responses.create(record), claim };
 }
 
 async function leave({ context }: Asking, { left }: Planned, id: string): Promise<void> {

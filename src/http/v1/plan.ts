@@ -37,6 +37,8 @@ export type Planned = {
   left?: string | undefined;
   /** The response that an equal request has made from here already. */
   same?: Kept | undefined;
+  /** What says that this response is the one to go on from there. */
+  claim?: string | undefined;
 };
 
 export type Asking = { deps: HttpDeps; context: HttpContext };
@@ -44,17 +46,9 @@ export type Asking = { deps: HttpDeps; context: HttpContext };
 export async function planResponse(asking: Asking, wanted: Wanted): Promise<Planned> {
   const { id, previous, conversation, instructionsHash } = wanted;
   if (previous !== undefined) return planNext(asking, wanted, await readPrevious(asking, previous));
-  if (conversation !== undefined) {
-    const session = `conv_${hashOf(conversation).slice(0, 40)}`;
-    return { plan: { type: "start", session }, runId: id, afterSeq: 0, session, instructionsHash };
-  }
-  return planWaiting(asking, wanted, {
-    plan: { type: "start", session: id },
-    runId: id,
-    afterSeq: 0,
-    session: id,
-    instructionsHash,
-  });
+  const session = conversation === undefined ? id : `conv_${hashOf(conversation).slice(0, 40)}`;
+  const plan: Plan = { type: "start", session };
+  return planWaiting(asking, wanted, { plan, runId: id, afterSeq: 0, session, instructionsHash });
 }
 
 /** A chat completion has its whole history with it: it goes on with the run that waits for its last results, or begins one. */
@@ -101,11 +95,12 @@ async function planNext(asking: Asking, wanted: Wanted, previous: Kept): Promise
   const isOwn = request.session !== null && !request.session.startsWith("conv_");
   const isSame = request.instructionsHash === instructionsHash && record.tenant === context.var.caller.tenant;
   if (!isOwn || !isSame) return branch;
-  const holder = await claim(deps, id, `next_${record.id}`, progress.run);
+  const claimed = `next_${record.id}`;
+  const holder = await claim(deps, id, claimed, progress.run);
   // Going on twice with the same words may be meant; sending them again says that it isn't.
   if (holder !== id) return { ...branch, same: wanted.isRetry ? await findSame(deps, wanted, holder) : undefined };
   const session = request.session ?? undefined;
-  return { ...branch, plan: { type: "start", session, goesOn: true }, session: request.session };
+  return { ...branch, plan: { type: "start", session, goesOn: true }, session: request.session, claim: claimed };
 }
 
 type Answering = { previous: Kept; progress: Progressed; calls: string[]; branch: Planned };
@@ -117,10 +112,11 @@ async function planAnswers(deps: HttpDeps, wanted: Wanted, answering: Answering)
   const given = new Set(wanted.entries.map((entry) => (entry.type === "result" ? entry.id : "")));
   const missing = calls.find((callId) => !given.has(callId));
   if (missing) throw badField("input", `No tool output found for function call ${missing}.`);
-  const holder = await claimCalls(deps, wanted.id, run, calls);
+  const claimed = toClaimId(run, fromWireCallId(calls[0] ?? "")?.callId);
+  const holder = await claim(deps, wanted.id, claimed, run);
   if (holder !== wanted.id) return { ...branch, same: await findSame(deps, wanted, holder) };
-  if (!canGoOn(run, wanted, previous.request.instructionsHash)) return { ...branch, left: run.runId };
-  return toAnswer(run, { ...previous.request, afterSeq: state.seq });
+  if (!canGoOn(run, wanted, previous.request.instructionsHash)) return { ...branch, left: run.runId, claim: claimed };
+  return toAnswer(run, { ...previous.request, afterSeq: state.seq, claim: claimed });
 }
 
 /** Ids of the calls that a Response left to its caller. */
@@ -144,15 +140,15 @@ async function planWaiting({ deps, context }: Asking, wanted: Wanted, fresh: Pla
   const [first] = results;
   const run = first && (await deps.store.load(first.runId));
   if (!run || !isVisible(context, run)) return fresh;
-  const holder = (await deps.responses.get(toClaimId(run, first.callId)))?.runId;
-  if (holder !== undefined && holder !== wanted.id) return { ...fresh, same: await findSame(deps, wanted, holder) };
-  if (!waitsFor(run, new Set(results.map(({ callId }) => callId)))) return fresh;
-  if ((await claim(deps, wanted.id, toClaimId(run, first.callId), run)) !== wanted.id) return fresh;
+  const claimed = toClaimId(run, first.callId);
+  const isWaiting = waitsFor(run, new Set(results.map(({ callId }) => callId)));
+  const holder = isWaiting ? await claim(deps, wanted.id, claimed, run) : (await deps.responses.get(claimed))?.runId;
+  if (holder !== wanted.id) return { ...fresh, same: await findSame(deps, wanted, holder) };
   // The response that began the run is named like it.
   const begun = await deps.responses.get(run.runId);
   const { session, instructionsHash } = begun ? readKept(begun).request : { session: null, instructionsHash: null };
-  if (!canGoOn(run, wanted, instructionsHash)) return { ...fresh, left: run.runId };
-  return toAnswer(run, { session, instructionsHash, afterSeq: run.eventSeq });
+  if (!canGoOn(run, wanted, instructionsHash)) return { ...fresh, left: run.runId, claim: claimed };
+  return toAnswer(run, { session, instructionsHash, afterSeq: run.eventSeq, claim: claimed });
 }
 
 /** Whether the run waits for its caller alone, and for no more than these results. */
@@ -174,30 +170,34 @@ export function lastResults(entries: readonly InputEntry[]): (Answered & { runId
   return results.filter(({ runId, callId }) => runId === last?.runId && turnOf(callId) === turnOf(last?.callId));
 }
 
-type Place = Pick<Planned, "session" | "instructionsHash" | "afterSeq">;
+type Place = Pick<Planned, "session" | "instructionsHash" | "afterSeq" | "claim">;
 
-function toAnswer(run: Run, { session, instructionsHash, afterSeq }: Place): Planned {
+function toAnswer(run: Run, { session, instructionsHash, afterSeq, claim: claimed }: Place): Planned {
   const runTools = (run.tools ?? []).map(({ name }) => name);
-  return { plan: { type: "answer" }, runId: run.runId, afterSeq, session, instructionsHash, runTools };
+  const place = { session, instructionsHash, afterSeq, claim: claimed };
+  return { plan: { type: "answer" }, runId: run.runId, ...place, runTools };
 }
 
-/** Claims the right to answer a turn's calls. @returns the id of the response that has it */
-function claimCalls(deps: HttpDeps, by: string, run: Run, [call = ""]: readonly string[]): Promise<string> {
-  return claim(deps, by, toClaimId(run, fromWireCallId(call)?.callId), run);
-}
-
+/** Names the right to answer a turn's calls. */
 function toClaimId({ runId }: Run, callId: string | undefined): string {
   return `next_${runId}_${callId?.split("-")[1] ?? "0"}`;
 }
 
+/** It takes a moment to keep the response that a claim is for. Whoever has not by then has died. */
+const longestClaimMs = 60_000;
+
 /** Whoever asks first goes on from there. @returns the id of the response that does */
 async function claim({ responses, now }: HttpDeps, by: string, id: string, { tenant }: Run): Promise<string> {
   const record = { id, runId: by, tenant, createdAt: now(), afterSeq: 0, request: {} };
+  const held = await responses.create(record);
+  const isOld = held.createdAt < record.createdAt - longestClaimMs;
+  if (held.runId === by || !isOld || (await responses.get(held.runId))) return held.runId;
+  await responses.remove(id);
   return (await responses.create(record)).runId;
 }
 
 /** The response that an equal request has made. */
-async function findSame({ responses }: HttpDeps, { hash }: Wanted, id: string): Promise<Kept | undefined> {
+async function findSame({ responses }: HttpDeps, { hash }: Wanted, id = ""): Promise<Kept | undefined> {
   const record = await responses.get(id);
   const kept = record && readKept(record);
   return kept?.request.hash === hash ? kept : undefined;

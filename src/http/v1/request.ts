@@ -136,8 +136,12 @@ function refuseFields(body: Record<string, unknown>, unsupported: Unsupported): 
   }
 }
 
-/** The caller's tools, if they may be called; hosted tools are refused. */
-export function callerToolsOf(body: Pick<ResponseBody, "tools" | "tool_choice">): CallerTool[] {
+/**
+ * The caller's tools, if they may be called; hosted tools are refused.
+ *
+ * @param taken names of the agent's own tools.
+ */
+export function callerToolsOf(body: Pick<ResponseBody, "tools" | "tool_choice">, taken: string[]): CallerTool[] {
   const tools = (body.tools ?? []).map((given, index): CallerTool => {
     const parsed = functionTool.safeParse(given);
     if (parsed.success) {
@@ -152,6 +156,9 @@ export function callerToolsOf(body: Pick<ResponseBody, "tools" | "tool_choice">)
   const names = tools.map(({ name }) => name);
   const twice = names.findIndex((name, index) => names.indexOf(name) !== index);
   if (twice !== -1) throw badField(`tools[${twice}].name`, `Two tools are named "${names[twice]}".`);
+  const own = names.findIndex((name) => taken.includes(name));
+  if (own !== -1)
+    throw badField(`tools[${own}].name`, `The agent has a tool named "${names[own]}". Choose another name.`);
   return choose(tools, body.tool_choice);
 }
 
@@ -162,7 +169,7 @@ function choose(tools: CallerTool[], choice: unknown): CallerTool[] {
 }
 
 /** The same for Chat Completions, whose tools are nested. */
-export function chatToolsOf(body: Pick<ChatBody, "tools" | "tool_choice">): CallerTool[] {
+export function chatToolsOf(body: Pick<ChatBody, "tools" | "tool_choice">, taken: string[]): CallerTool[] {
   const flat = (body.tools ?? []).map(({ type, function: inner }) => ({ type, ...(type === "function" ? inner : {}) }));
-  return callerToolsOf({ tools: flat, tool_choice: body.tool_choice });
+  return callerToolsOf({ tools: flat, tool_choice: body.tool_choice }, taken);
 }

@@ -13,7 +13,7 @@ import type { OutputItem } from "./wire.ts";
 export async function toCreation(asking: Asking, body: ResponseBody): Promise<Creation> {
   const agent = await findAgent(asking.deps, body.model);
   const format = body.text?.format as Format | null | undefined;
-  const tools = callerToolsOf(body);
+  const tools = callerToolsOf(body, agent.tools);
   const previous = body.previous_response_id ?? undefined;
   return {
     kind: "response",

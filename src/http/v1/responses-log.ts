@@ -19,7 +19,7 @@ export type ResponsesLog = {
   length(of: Subject): Promise<{ next: number; ended: boolean } | "expired">;
 };
 
-/** Events are kept for so long after the end. */
+/** Events are kept for so long after the end, or after they were last asked for. */
 const keptMs = 10 * 60_000;
 const lookAgainMs = 500;
 
@@ -28,6 +28,8 @@ type Hub = {
   watchers: number;
   /** How many events there are, as far as is known here; -1 while it isn't. */
   length: number;
+  /** The last of them, for watchers that have all others: so many watchers cost one reader. */
+  recent: string[];
   state: "open" | "ended" | "expired";
   error: unknown;
   changed: PromiseWithResolvers<void>;
@@ -44,7 +46,8 @@ export function createResponsesLog(deps: HttpDeps): ResponsesLog {
       return known;
     }
     const changed = Promise.withResolvers<void>();
-    const hub: Hub = { watchers: 1, length: -1, state: "open", error: undefined, changed, stop: new AbortController() };
+    const stop = new AbortController();
+    const hub: Hub = { watchers: 1, length: -1, recent: [], state: "open", error: undefined, changed, stop };
     hubs.set(of.id, hub);
     void write(deps, of, hub).catch((error: unknown) => {
       hub.error = error;
@@ -73,7 +76,7 @@ export function createResponsesLog(deps: HttpDeps): ResponsesLog {
           const { changed, state, error } = hub;
           if (error !== undefined) throw error;
           if (state === "expired" && at === from) return yield* replay(deps, of, signal);
-          const page = hub.length > at ? await readPage(deps, of.id, { from: at, signal }) : [];
+          const page = hub.length > at ? await readPage(deps, of.id, { hub, from: at, signal }) : [];
           for (const stored of page) yield eventOf(stored);
           at += page.length;
           if (endsWith(page) || (page.length === 0 && state !== "open")) return;
@@ -96,9 +99,19 @@ function ring(hub: Hub): void {
   hub.changed = Promise.withResolvers();
 }
 
-type Place = { from: number; signal: AbortSignal };
+/** So many are kept at hand. */
+const mostRecent = 200;
 
-async function readPage({ responses, logger }: HttpDeps, id: string, { from, signal }: Place): Promise<string[]> {
+function remember(hub: Hub, stored: string[], length: number): void {
+  hub.recent = [...hub.recent, ...stored].slice(-mostRecent);
+  hub.length = length;
+}
+
+type Place = { hub: Hub; from: number; signal: AbortSignal };
+
+async function readPage({ responses, logger }: HttpDeps, id: string, { hub, from, signal }: Place): Promise<string[]> {
+  const atHand = hub.recent.length - (hub.length - from);
+  if (atHand >= 0) return hub.recent.slice(atHand);
   for (;;) {
     try {
       return await responses.read(id, from, pageSize);
@@ -118,8 +131,11 @@ async function write(deps: HttpDeps, of: Subject, hub: Hub): Promise<void> {
       const log = await readBegun(deps, of);
       if (log === "expired") hub.state = log;
       else {
+        hub.recent = [];
         hub.length = log.next;
         ring(hub);
+        // Whoever wrote the end may have died before saying how long it is kept.
+        if (log.phase === "ended") await deps.responses.expireEvents(of.id, keptMs);
         if (log.phase === "ended" || (await goOn(deps, of, { from: log, hub }))) hub.state = "ended";
       }
       ring(hub);
@@ -151,8 +167,9 @@ async function goOn(deps: HttpDeps, of: Subject, { from, hub }: { from: Projecti
     const { next } = state;
     state = made.state;
     if (made.events.length === 0) return true;
-    if (!(await responses.append(of.id, next, toStored(made.events, state)))) return false;
-    hub.length = state.next;
+    const stored = toStored(made.events, state);
+    if (!(await responses.append(of.id, next, stored))) return false;
+    remember(hub, stored, state.next);
     if (state.phase === "ended") await responses.expireEvents(of.id, keptMs);
     ring(hub);
     return true;

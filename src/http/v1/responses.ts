@@ -110,7 +110,7 @@ type Streaming = { deps: HttpDeps; log: ResponsesLog; kept: Kept; from: number }
 
 async function streamEvents(context: HttpContext, { deps, log, kept, from }: Streaming): Promise<Response> {
   const gone = new AbortController();
-  const frames = toFrames(log.events(toSubject(kept), from, gone.signal));
+  const frames = toFrames(log.events(toSubject(kept), from, gone.signal), from);
   const response = answerEvents(frames, {
     heartbeatMs: deps.settings.heartbeatMs,
     closing: deps.closing,
@@ -123,16 +123,16 @@ async function streamEvents(context: HttpContext, { deps, log, kept, from }: Str
 const eventType = /^\{"type":"([a-z_.]+)"/;
 
 /** Trouble after the beginning is told as an event, in the form in which clients throw it. */
-async function* toFrames(events: AsyncGenerator<string>): AsyncGenerator<string> {
-  let last = -1;
+async function* toFrames(events: AsyncGenerator<string>, from: number): AsyncGenerator<string> {
+  let next = from;
   try {
     for await (const event of events) {
-      last += 1;
+      next += 1;
       yield `event: ${eventType.exec(event)?.[1] ?? "message"}\ndata: ${event}\n\n`;
     }
   } catch (error) {
     const { message, details } = toV1Error(error);
     const fields = { code: details.code ?? "server_error", message, param: details.param ?? null };
-    yield `event: error\ndata: ${JSON.stringify({ type: "error", sequence_number: last + 1, ...fields })}\n\n`;
+    yield `event: error\ndata: ${JSON.stringify({ type: "error", sequence_number: next, ...fields })}\n\n`;
   }
 }

@@ -221,3 +221,61 @@ describe("a tool of the caller's", () => {
     expect(await http.drover.get(id).status()).toMatchObject({ status: "cancelled" });
   });
 });
+
+describe("what goes wrong with answers", () => {
+  test("an answer that is refused leaves the calls to be answered again, by the same run", async () => {
+    const { client, http } = await createV1Test({ agents: [helper(ask("Oslo"), sum)] });
+    const first = await client.responses.create(request);
+    const [call] = callsOf(first.output);
+    const go = (output: string) =>
+      client.responses.create({
+        ...request,
+        previous_response_id: first.id,
+        input: [{ type: "function_call_output", call_id: call?.call_id ?? "", output }],
+      });
+    await expect(go("x".repeat(1_500_000))).rejects.toMatchObject({ status: 413 });
+    expect((await go("sunny")).output_text).toBe("It is sunny.");
+    expect((await http.drover.list()).runs).toHaveLength(1);
+  });
+
+  test("a claim of somebody who died before keeping its response is taken over", async () => {
+    let now = Date.now();
+    const { client, http } = await createV1Test({
+      agents: [helper(ask("Oslo"), sum)],
+      clock: { now: () => now },
+      deps: { now: () => now },
+    });
+    const first = await client.responses.create(request);
+    const claim = { id: `next_${first.id}_1`, runId: "resp_dead", createdAt: now, afterSeq: 0, request: {} };
+    await http.deps.responses.create(claim);
+    now += 120_000;
+    const input = callsOf(first.output).map(answer);
+    const last = await client.responses.create({ ...request, previous_response_id: first.id, input });
+    expect(last.output_text).toBe("It is sunny in Oslo.");
+    expect((await http.drover.list()).runs).toHaveLength(1);
+  });
+
+  test("a tool with the name of one of the agent's is refused", async () => {
+    const own = defineTool({
+      name: "weather",
+      description: "The agent's.",
+      parameters: z.object({ city: z.string().describe("where") }),
+      effect: "read",
+      execute: () => "mild",
+    });
+    const { client } = await createV1Test({ agents: [makeAgent([sum], { tools: [own] })] });
+    await expect(client.responses.create(request)).rejects.toMatchObject({ status: 400, param: "tools[0].name" });
+  });
+
+  test("in a conversation the run that waits goes on, and others wait behind it", async () => {
+    const { client, http } = await createV1Test({ agents: [either("Oslo")] });
+    const talk = { ...request, conversation: "c" };
+    const first = await client.responses.create(talk);
+    const behind = await client.responses.create({ ...talk, input: "And then?", background: true });
+    const last = await client.responses.create({ ...talk, input: callsOf(first.output).map(answer) });
+    expect(last.output_text).toBe("It is sunny in Oslo.");
+    const next = await client.responses.stream({ response_id: behind.id }).finalResponse();
+    expect(callsOf(next.output)).toHaveLength(1);
+    expect((await http.drover.list()).runs).toHaveLength(2);
+  });
+});
