@@ -37,7 +37,8 @@ export function createBoard({ connection, prefix, names, basePath, redactor }: B
   const board = createBullBoard({
     queues: [],
     serverAdapter: adapter,
-    options: { uiConfig: { boardTitle: "Drover: raw queues", hideRedisDetails: false } },
+    // Our workers do not name their connections as it looks for; the fleet's page knows them.
+    options: { uiConfig: { boardTitle: "Drover: raw queues", showWorkers: false } },
   });
   const app = new Hono();
   app.route(basePath, adapter.registerPlugin() as unknown as Hono);

@@ -82,10 +82,17 @@ export function troublePage(
   const main = html`<div class="trouble">
 <h1>${title}</h1>
 <p>${text}</p>
-${next ?? (caller ? html`<p><a href="/">All runs</a></p>` : "")}
+${next ?? whatNext(status, caller !== undefined)}
 ${requestId === undefined ? "" : html`<p class="hint">Request <code>${requestId}</code></p>`}
 </div>`;
   return context.html(layout({ title, main, caller }), status);
+}
+
+function whatNext(status: number, isSignedIn: boolean): Html {
+  if (status >= 500) {
+    return html`<p>Runs go on as long as their workers reach Redis, whatever this page says. Try again in a moment; if it stays like this, <code>drover doctor</code> tells what is wrong.</p>`;
+  }
+  return isSignedIn ? html`<p><a href="/">All runs</a></p>` : html``;
 }
 
 /** Whether a person's browser asks, who is answered with a page. */

@@ -14,7 +14,6 @@ import { renderTurn } from "./run-turns.ts";
 export function renderRun(data: RunData): Html {
   const { run, turns, caller, now, seq } = data;
   const live = hasEnded(run) ? "" : html`data-events="${path`/runs/${run.runId}/events`}" data-seq="${seq}"`;
-  const never = run.status === "rejected" ? "It never began." : "It has not begun yet.";
   return html`<div id="notice">${data.notice ?? ""}</div>
 <div id="run" ${live} data-status="${run.status}" data-title="${`${run.status}: ${run.runId}`}">
 ${head(data)}
@@ -22,7 +21,7 @@ ${head(data)}
 <div class="split-main">
 ${needs(data)}
 <section aria-labelledby="turns-name" class="turns"><div class="section-head"><h2 id="turns-name">Turns</h2>${turnPages(data)}</div>
-${turns.turns.length === 0 ? html`<p class="empty">${never}</p>` : turns.turns.map((turn) => renderTurn(turn, { runId: run.runId, now }))}
+${turns.turns.length === 0 ? noTurns(data) : turns.turns.map((turn) => renderTurn(turn, { runId: run.runId, now }))}
 ${hasEnded(run) ? "" : liveText()}</section>
 </div>
 <div class="split-side">
@@ -34,6 +33,13 @@ ${renderAudit(data.audit, now)}
 </div>
 </div>
 </div>`;
+}
+
+function noTurns({ run, turns }: RunData): Html {
+  if (turns.total > 0) {
+    return html`<p class="empty">It has ${formatNumber(turns.total, "turn")}, none from here on. <a href="${path`/ui/runs/${run.runId}`}">The latest</a></p>`;
+  }
+  return html`<p class="empty">${run.status === "rejected" ? "It never began." : hasEnded(run) ? "It ended before it began." : "It has not begun yet."}</p>`;
 }
 
 function head({ run, goal }: RunData): Html {
@@ -58,6 +64,8 @@ function trouble({ status, stopReason, error, waitingFor, ahead }: RunView): Htm
   if (status === "waiting" || ahead !== undefined) {
     return html`<p class="notice tone-warn">Waits for ${waitingFor ?? "something"}${ahead === undefined ? "" : `; ${formatNumber(ahead, "run goes", "runs go")} first`}.</p>`;
   }
+  if (status === "cancelled" && error)
+    return html`<p class="notice tone-off">Cancelled: ${error.message.slice(0, 2_000)}</p>`;
   if (status !== "failed" && status !== "rejected") return html``;
   const advice = adviceFor(stopReason);
   return html`<div class="notice tone-bad"><p><strong>${stopReason ?? status}</strong>${error ? html` <span dir="auto">${error.message.slice(0, 2_000)}</span>` : ""}</p>${advice === undefined ? "" : html`<p>${advice}</p>`}</div>`;

@@ -67,6 +67,8 @@ export function tick() {
 export async function fetchMain(url) {
   const response = await fetch(url, { headers: { "x-fragment": "1", accept: "text/html" }, cache: "no-store" });
   if (response.redirected && new URL(response.url).pathname === "/login") location.reload();
+  // What this page is of has been deleted: the page that says so takes its place.
+  if (response.status === 404) location.reload();
   if (!response.ok) throw new Error(`answered ${response.status}`);
   showWaiting(Number(response.headers.get("x-waiting") ?? 0));
   const template = document.createElement("template");
