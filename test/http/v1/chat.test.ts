@@ -1,5 +1,9 @@
 // Catches: a client that knows only Chat Completions and gets a wrong answer, a doubled run, or text that does not count.
-import type { ChatCompletionMessageParam, ChatCompletionTool } from "openai/resources/chat/completions";
+import type {
+  ChatCompletionChunk,
+  ChatCompletionMessageParam,
+  ChatCompletionTool,
+} from "openai/resources/chat/completions";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type Message, textOf } from "../../../src/core/message.ts";
@@ -54,6 +58,41 @@ describe("a chat completion", () => {
     expect(chunks.at(-2)?.choices[0]?.finish_reason).toBe("stop");
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: expect.any(Number) } });
     expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
+  });
+
+  const words = Array.from({ length: 40 }, (_, index) => `word${index} `);
+  const talk = { text: words.join(""), deltas: words, delayMs: 400 };
+
+  async function piecesOf(chunks: AsyncIterable<ChatCompletionChunk>): Promise<string[]> {
+    const pieces: string[] = [];
+    for await (const { choices } of chunks) if (choices[0]?.delta.content) pieces.push(choices[0].delta.content);
+    return pieces;
+  }
+
+  test("comes word by word from an agent that has but one turn", async () => {
+    const { client } = await createV1Test({ agents: [makeAgent([talk])] });
+    const pieces = await piecesOf(
+      await client.chat.completions.create({ model: "helper", messages: hi, stream: true }),
+    );
+    expect(pieces.length).toBeGreaterThan(1);
+    expect(pieces.join("")).toBe(words.join(""));
+  });
+
+  test("that begins anew after words went out ends with an error, and is the same run when sent again", async () => {
+    const failure = { class: "transient" as const, code: "server_error", message: "it broke off" };
+    const model: ScriptedReply = ({ attempt, onText }) => {
+      if (attempt > 1) return "Something else.";
+      for (const word of words) onText(word);
+      return { fail: failure, delayMs: 200 };
+    };
+    const { client, http } = await createV1Test({ agents: [makeAgent([model])] });
+    const headers = { "Idempotency-Key": "k-1" };
+    const body = { model: "helper", messages: hi };
+    const stream = await client.chat.completions.create({ ...body, stream: true }, { headers });
+    await expect(piecesOf(stream)).rejects.toMatchObject({ code: "answer_restarted" });
+    const again = await client.chat.completions.create(body, { headers });
+    expect(again.choices[0]?.message.content).toBe("Something else.");
+    expect((await http.drover.list()).runs).toHaveLength(1);
   });
 
   test("gives the helper the final answer alone, though the agent spoke before it called its tools", async () => {

@@ -197,6 +197,24 @@ describe("a request that cannot be honoured", () => {
     }
   });
 
+  test("is refused to a key without the scope for it", async () => {
+    const keys = { reader: { scopes: ["read" as const] }, starter: { scopes: ["start" as const] } };
+    const v1 = await createV1Test({ agents: [makeAgent([hello])], keys });
+    const clientOf = (name: string): OpenAI =>
+      v1.clientOf({ apiKey: v1.http.authorization(name).authorization?.slice("Bearer ".length) ?? "" });
+    const created = await clientOf("starter").responses.create({ model: "helper", input: "hi", background: true });
+    const refused: (() => PromiseLike<unknown>)[] = [
+      () => clientOf("reader").responses.create({ model: "helper", input: "hi" }),
+      () => clientOf("starter").responses.retrieve(created.id),
+      () => clientOf("reader").responses.cancel(created.id),
+      () => clientOf("reader").responses.delete(created.id),
+    ];
+    for (const ask of refused) {
+      await expect(ask()).rejects.toMatchObject({ status: 403, message: expect.stringContaining("scope") });
+    }
+    expect((await clientOf("reader").responses.retrieve(created.id)).id).toBe(created.id);
+  });
+
   test("is taken for all that it says beside, where the agent decides", async () => {
     const { client } = await createV1Test({ agents: [makeAgent([hello])] });
     const body = {
