@@ -150,6 +150,7 @@ describe("acting", () => {
     await start("pay-3", "pay", "waiting");
     const { page, trouble } = await openPage(browser);
     await page.goto(`${url}/ui/approvals`);
+    expect(await page.title()).toBe("(4) Approvals · Drover");
     const ask = (runId: string) => page.locator(".ask", { has: page.getByRole("link", { name: runId }) });
     await ask("pay-1").getByRole("button", { name: "Approve pay" }).click();
     await page.getByText("Approved. The call is on its way.").waitFor();

@@ -17,12 +17,14 @@ function load(name: string, type: string, imported: Asset[] = []): Asset {
 
 const script = "text/javascript; charset=utf-8";
 const morph = load("morph.js", script);
-const page = load("page.js", script, [morph]);
+const ages = load("ages.js", script);
+const page = load("page.js", script, [ages, morph]);
 const run = load("run.js", script, [page]);
 const all = {
   style: load("drover.css", "text/css; charset=utf-8"),
   script: load("drover.js", script, [page, run]),
   icon: load("drover.svg", "image/svg+xml"),
+  ages,
   morph,
   page,
   run,

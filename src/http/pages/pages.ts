@@ -2,7 +2,7 @@ import { Hono } from "hono";
 import { refuseTenants, requireScope } from "../access/access.ts";
 import type { HttpApp, HttpDeps, HttpEnv } from "../types.ts";
 import * as actions from "./actions.ts";
-import { renderApprovals } from "./approvals-view.ts";
+import { approvalsTitle, renderApprovals } from "./approvals-view.ts";
 import { serveAsset } from "./assets.ts";
 import { renderFleet } from "./fleet-view.ts";
 import { createGoals } from "./goals.ts";
@@ -42,7 +42,7 @@ function addReading(app: HttpApp, parts: PageParts, goals: ReturnType<typeof cre
     const { asks, more } = await inbox.read(context.var.runs);
     const { caller } = context.var;
     const main = renderApprovals({ asks, more, caller, notice: noticeOf(context), now: deps.now() });
-    return respond(parts, context, { title: "Approvals", nav: "approvals", main });
+    return respond(parts, context, { title: approvalsTitle(asks.length), nav: "approvals", main });
   });
   app.get("/ui/fleet", requireScope("admin"), refuseTenants, async (context) => {
     const main = renderFleet(await deps.fleet.read(), deps.board !== undefined);

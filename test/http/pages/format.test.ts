@@ -47,6 +47,22 @@ test.each([
   expect(formatShort(count)).toBe(text);
 });
 
+test("the script that keeps ages true writes them as the server does", async () => {
+  const script = new URL("../../../src/http/pages/assets/ages.js", import.meta.url).href;
+  const { forms } = (await import(script)) as { forms: Record<string, (at: number, now: number) => string> };
+  const lengths = [0, 1, 12, 59].flatMap((n) => [
+    n,
+    n * 1_000,
+    n * 60_000 + 7_000,
+    n * 3_600_000 + 61_000,
+    n * 86_400_000 + 3_700_000,
+  ]);
+  for (const ms of [999, 1_000, 9_999, 86_399_999, 172_800_000, ...lengths]) {
+    expect(forms[""]?.(0, ms)).toBe(formatAge(ms));
+    expect(forms.took?.(0, ms)).toBe(formatDuration(ms));
+  }
+});
+
 test("numbers, money, sizes and times are written the same everywhere", () => {
   expect(formatCount(1_234_567)).toBe("1,234,567");
   expect(formatCost(0.0123)).toBe("$0.0123");

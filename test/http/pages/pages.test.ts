@@ -267,7 +267,7 @@ describe("sessions, the fleet and what cannot be shown", () => {
         expect((await http.fetch(from)).status).toBe(200);
       }
     }
-    expect(scripts).toHaveLength(4);
+    expect(scripts).toHaveLength(5);
     expect((await http.fetch("/assets/drover.css")).status).toBe(404);
     expect((await http.fetch("/assets/..%2f..%2fpages.ts")).status).toBe(404);
   });

@@ -19,6 +19,7 @@ function keepCurrent(part) {
         await refresh(ids);
         const after = Number(part.dataset.waiting ?? 0);
         if (after > before) announce(`${after} waiting for a decision`);
+        if (part.dataset.title) document.title = `${part.dataset.title} · Drover`;
         failures = 0;
         showOffline(false);
       } catch {

@@ -1,6 +1,7 @@
 // @ts-check
 // What all scripts of the pages share: ages that go on, and parts that are brought up to date.
 
+import { forms } from "./ages.js";
 import { morph } from "./morph.js";
 
 const skew = Date.now() - Number(document.body.dataset.now || Date.now());
@@ -18,36 +19,6 @@ export function showOffline(isOff) {
 }
 
 // ---- ages ----
-
-/** @param {number} ms */
-function toAge(ms) {
-  if (ms < 1000) return "now";
-  if (ms < 60_000) return `${Math.floor(ms / 1000)} s`;
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`;
-  if (ms < 172_800_000) return `${Math.floor(ms / 3_600_000)} h`;
-  return `${Math.floor(ms / 86_400_000)} d`;
-}
-
-/** @param {number} n */
-const two = (n) => String(Math.floor(n)).padStart(2, "0");
-
-/** @param {number} ms */
-function toDuration(ms) {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
-  if (ms < 10_000) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
-  if (ms < 60_000) return `${Math.floor(ms / 1000)} s`;
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${two((ms % 60_000) / 1000)} s`;
-  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h ${two((ms % 3_600_000) / 60_000)} min`;
-  return `${Math.floor(ms / 86_400_000)} d ${two((ms % 86_400_000) / 3_600_000)} h`;
-}
-
-/** @type {Record<string, (at: number, now: number) => string>} */
-const forms = {
-  "": (at, now) => toAge(now - at),
-  ago: (at, now) => (now - at < 1000 ? "just now" : `${toAge(now - at)} ago`),
-  due: (at, now) => (at > now ? `in ${toAge(at - now)}` : "due"),
-  took: (at, now) => toDuration(now - at),
-};
 
 export function tick() {
   const now = Date.now() - skew;
