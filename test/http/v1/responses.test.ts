@@ -181,6 +181,18 @@ describe("a response", () => {
     held.open();
   });
 
+  test("that is deleted while it is watched ends its stream with an error that the client throws", async () => {
+    const held = gate();
+    const { client } = await createV1Test({ agents: [makeAgent([held.before(hello)])] });
+    const { id } = await client.responses.create({ model: "helper", input: "hi", background: true });
+    await held.reached;
+    const stream = await client.responses.retrieve(id, { stream: true });
+    const watching = eventsOf(stream);
+    await client.responses.delete(id);
+    await expect(watching).rejects.toMatchObject({ message: expect.stringContaining("deleted") });
+    held.open();
+  });
+
   test("lists what it was given, in pages", async () => {
     const { client } = await createV1Test({ agents: [makeAgent([hello])] });
     const input = ["a", "b", "c"].map((content) => ({ role: "user" as const, content }));
