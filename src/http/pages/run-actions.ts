@@ -10,9 +10,8 @@ type Parts = { run: RunView; caller: Caller; seq: number };
 export function renderActions(parts: Parts): Html {
   const { run, caller } = parts;
   const ended = hasEnded(run);
-  const canSend = !ended || run.status === "completed";
   const forms = [
-    may(caller, "start") && canSend ? sendForm(parts) : undefined,
+    may(caller, "start") && !ended ? sendForm(parts) : undefined,
     may(caller, "decide") && !ended ? cancelForm(parts) : undefined,
     may(caller, "decide") && run.status === "failed" ? retryForm(parts) : undefined,
     may(caller, "admin") && ended ? deleteForm(parts) : undefined,
@@ -29,15 +28,11 @@ function action(what: string, label: string, { run, caller, seq }: Parts, body: 
 }
 
 function sendForm(parts: Parts): Html {
-  const hint =
-    parts.run.status === "completed"
-      ? "It has answered; this gives it another turn."
-      : "It enters before the next model call.";
   return action(
     "send",
     "Send input",
     parts,
-    html`<label for="send-text">Message</label><textarea id="send-text" name="text" rows="3" required maxlength="100000"></textarea><p class="hint">${hint}</p><button>Send</button>`,
+    html`<label for="send-text">Message</label><textarea id="send-text" name="text" rows="3" required maxlength="100000"></textarea><p class="hint">It enters before the next model call.</p><button>Send</button>`,
   );
 }
 

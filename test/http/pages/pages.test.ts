@@ -145,6 +145,9 @@ describe("a run", () => {
     expect(await read(http, "/ui/runs/run-a?from=99")).toContain("It has 47 turns, none from here on.");
     expect(last).toContain("<strong>max_turns</strong>");
     expect(last).toContain("retry it with more turns");
+    // A run that has ended takes no input: nothing is offered that would be refused.
+    expect(last).toContain('action="/ui/runs/run-a/retry"');
+    expect(last).not.toContain('action="/ui/runs/run-a/send"');
   });
 });
 
