@@ -35,7 +35,8 @@ export function statusBadge(status: RunStatus): Html {
   return html`<span class="badge tone-${tone}">${shape}${status}</span>`;
 }
 
-export type Outcome = StepView["outcome"];
+/** `waiting`: for a person. */
+type Outcome = StepView["outcome"] | "waiting";
 
 const outcomes: Record<Outcome, { tone: string; as: RunStatus; word: string }> = {
   ok: { tone: "good", as: "completed", word: "ok" },
@@ -48,6 +49,7 @@ const outcomes: Record<Outcome, { tone: string; as: RunStatus; word: string }> =
   held: { tone: "warn", as: "waiting", word: "held" },
   expired: { tone: "warn", as: "waiting", word: "expired" },
   open: { tone: "busy", as: "running", word: "under way" },
+  waiting: { tone: "warn", as: "waiting", word: "waits" },
 };
 
 /** How a step or a call ended. */

@@ -93,12 +93,23 @@ function renderCall(call: CallView, { turn, steps }: TurnView, { runId, now }: W
   const time = last?.performMs === undefined ? "" : html`<span class="num">${formatDuration(last.performMs)}</span>`;
   const isShort = call.arguments.length <= shortArguments;
   return html`<section class="call" id="${callId}" aria-label="Call of ${tool}">
-<header>${outcomeBadge(outcome ?? "open")}<code class="tool">${tool}</code>${isShort ? html`<code class="args" dir="auto">${spaced(call.arguments)}</code>` : ""}${time}${attemptsOf(steps, callId)}
+<header>${outcomeBadge(outcome ?? stateOf(steps, callId))}<code class="tool">${tool}</code>${isShort ? html`<code class="args" dir="auto">${spaced(call.arguments)}</code>` : ""}${time}${attemptsOf(steps, callId)}
 ${decision ? html`<span class="hint">${decision.type} by ${decision.by}</span>` : ""}</header>
 ${isShort ? "" : longText(prettyJson(call.arguments), { limit: shownChars, kind: "code", href: textPath(runId, turn, `arguments.${callId}`), what: "all arguments" })}
 ${described === undefined ? "" : html`<p class="hint">Dry run: ${described}</p>`}${policy === undefined ? "" : html`<p class="hint">Policy: ${policy}</p>`}
 ${outcome === undefined ? underWay(last, now) : resultBlock(call, textPath(runId, turn, `result.${callId}`), textPath(runId, turn, `whole.${callId}`))}
 </section>`;
+}
+
+/** Where a call without a result is: the last that was begun about it is what it waits for. */
+function stateOf(steps: readonly StepView[], callId: string): Parameters<typeof outcomeBadge>[0] {
+  const last = steps.findLast((step) => step.callId === callId);
+  return last ? outcomeOf(last) : "open";
+}
+
+/** An open question is not under way: somebody is waited for. */
+function outcomeOf({ outcome, kind }: StepView): Parameters<typeof outcomeBadge>[0] {
+  return outcome === "open" && (kind === "approval" || kind === "answer") ? "waiting" : outcome;
 }
 
 /** Arguments up to this length stand beside the tool's name. */
@@ -166,7 +177,7 @@ function stepName({ kind, tool }: StepView): Html {
 }
 
 function incident(step: StepView, now: number): Html {
-  const { outcome, attempt, error, reason, deliveries = 1, by } = step;
+  const { attempt, error, reason, deliveries = 1, by } = step;
   const lost =
     deliveries > 1
       ? `; delivered ${deliveries} times, ${formatNumber(deliveries - 1, "worker was", "workers were")} lost`
@@ -175,7 +186,7 @@ function incident(step: StepView, now: number): Html {
     ? html`: <span dir="auto">${error.message.slice(0, 500)}</span> <code class="hint">${error.code}</code>`
     : "";
   const told = reason === undefined ? "" : html`: <span dir="auto">${reason.slice(0, 500)}</span>`;
-  return html`${outcomeBadge(outcome)} ${stepName(step)}${attempt > 1 ? `, attempt ${attempt}` : ""}${by === undefined ? "" : ` by ${by}`}${lost}${failed}${told}${nextAttempt(step, now)}`;
+  return html`${outcomeBadge(outcomeOf(step))} ${stepName(step)}${attempt > 1 ? `, attempt ${attempt}` : ""}${by === undefined ? "" : ` by ${by}`}${lost}${failed}${told}${nextAttempt(step, now)}`;
 }
 
 function nextAttempt({ nextAt, outcome, endedAt }: StepView, now: number): Html {
@@ -206,7 +217,7 @@ function stepsTable(steps: readonly StepView[], now: number): Html {
   if (steps.length === 0) return html``;
   const rows = steps.map(
     (step) =>
-      html`<tr><td>${stepName(step)}</td><td>${outcomeBadge(step.outcome)}</td><td class="right num">${step.attempt}</td><td class="right num">${step.deliveries ?? 1}</td><td class="right num">${ms(step.queueWaitMs)}</td><td class="right num">${step.endedAt === undefined && step.startedAt !== undefined ? took(step.startedAt, undefined, now) : ms(step.performMs)}</td></tr>`,
+      html`<tr><td>${stepName(step)}</td><td>${outcomeBadge(outcomeOf(step))}</td><td class="right num">${step.attempt}</td><td class="right num">${step.deliveries ?? 1}</td><td class="right num">${ms(step.queueWaitMs)}</td><td class="right num">${step.endedAt === undefined && step.startedAt !== undefined ? took(step.startedAt, undefined, now) : ms(step.performMs)}</td></tr>`,
   );
   return html`<details class="more"><summary>${formatNumber(steps.length, "step")}</summary><div class="scroll" tabindex="0" role="region" aria-label="Steps"><table class="steps"><thead><tr><th scope="col">Step</th><th scope="col">Outcome</th><th scope="col" class="right">Attempt</th><th scope="col" class="right">Delivered</th><th scope="col" class="right">In queue</th><th scope="col" class="right">Took</th></tr></thead><tbody>${rows}</tbody></table></div></details>`;
 }
