@@ -14,10 +14,20 @@ export type StepName = {
   owedAt: number;
 };
 
+/** A step's id is wanted when it begins and when it ends. */
+const idsKept = 1_000;
+const known = new Map<string, string>();
+
 /** The first 8 bytes of the SHA-256 of the parts, as 16 hex digits, never all zero (which means "no span"). */
 export function deriveSpanId(...parts: (string | number)[]): string {
-  const id = hash("sha256", JSON.stringify(parts), "hex").slice(0, 16);
-  return /^0+$/.test(id) ? "0000000000000001" : id;
+  const text = JSON.stringify(parts);
+  const found = known.get(text);
+  if (found !== undefined) return found;
+  const digits = hash("sha256", text, "hex").slice(0, 16);
+  const id = digits === "0".repeat(16) ? "0000000000000001" : digits;
+  if (known.size >= idsKept) known.clear();
+  known.set(text, id);
+  return id;
 }
 
 export function stepSpanId(runId: string, step: StepName): string {

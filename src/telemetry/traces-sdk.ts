@@ -13,6 +13,7 @@ import { toError } from "../core/errors.ts";
 import type { Redactor } from "../core/redact.ts";
 import type { Logger } from "../ports.ts";
 import type { Traces } from "./combine.ts";
+import { createDirectSpans } from "./direct-spans.ts";
 import { createSpanExporter } from "./exporter.ts";
 import { createShared, type Env, flush, isTrue, ownResource, readExporters, readOtlp, type Way } from "./otlp.ts";
 import { createReservedIds } from "./reserved-ids.ts";
@@ -65,12 +66,19 @@ function startSdk(env: Env, { endpoint, protocol }: Way, captureContent: boolean
   const { envDetector } = require("@opentelemetry/resources") as typeof import("@opentelemetry/resources");
   const ids = createReservedIds();
   const exporter = createSpanExporter({ protocol, where: endpoint, logger });
+  const processor = new sdkTrace.BatchSpanProcessor({
+    exporter,
+    ...countFrom("maxQueueSize", env.OTEL_BSP_MAX_QUEUE_SIZE),
+    ...countFrom("maxExportBatchSize", env.OTEL_BSP_MAX_EXPORT_BATCH_SIZE),
+    ...countFrom("scheduledDelayMillis", env.OTEL_BSP_SCHEDULE_DELAY),
+    ...countFrom("exportTimeoutMillis", env.OTEL_BSP_EXPORT_TIMEOUT),
+  });
   const had = { context: hasContextManager(), propagation: propagation.fields().length > 0 };
   const sdk = new NodeSDK({
     resource: ownResource(),
     // Not the process detector: command lines can hold content.
     ...(env.OTEL_NODE_RESOURCE_DETECTORS ? {} : { resourceDetectors: [envDetector] }),
-    traceExporter: exporter,
+    spanProcessors: [processor],
     idGenerator: ids,
     sampler: createSampler(sdkTrace, env),
     // Traces only: metrics have their own start, and logs go to standard error.
@@ -80,9 +88,11 @@ function startSdk(env: Env, { endpoint, protocol }: Way, captureContent: boolean
   const early = trace.getTracerProvider();
   sdk.start();
   reachEarlyTracers(early);
+  const tracer = trace.getTracer("drover");
+  // Never ended, so never exported.
+  const put = createDirectSpans(env, processor, tracer.startSpan("probe"));
   return {
-    traces: (log, redactor) =>
-      createTelemetry({ tracer: trace.getTracer("drover"), ids, captureContent, logger: log, redactor }),
+    traces: (log, redactor) => createTelemetry({ tracer, ids, put, captureContent, logger: log, redactor }),
     async stop() {
       await flush(sdk, exporter.giveUp);
       // Gives the process's slots back, so that tracing can be started again in it.
@@ -92,6 +102,12 @@ function startSdk(env: Env, { endpoint, protocol }: Way, captureContent: boolean
       if (!had.propagation) propagation.disable();
     },
   };
+}
+
+/** A setting as a variable of the environment has it; what is no count leaves the SDK's default. */
+function countFrom(name: string, text: string | undefined): Record<string, number> {
+  const count = Number(text?.trim() || Number.NaN);
+  return Number.isInteger(count) && count >= 0 ? { [name]: count } : {};
 }
 
 /**

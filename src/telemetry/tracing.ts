@@ -16,6 +16,7 @@ import type { Run, RunTrace } from "../core/run.ts";
 import type { Logger } from "../ports.ts";
 import { errorType, operation, operations, spanNames } from "./attributes.ts";
 import type { Traces } from "./combine.ts";
+import type { PutSpan } from "./direct-spans.ts";
 import { createGuard } from "./guard.ts";
 import { reserveTrace, type StepName, stepSpanId } from "./ids.ts";
 import { createNoTelemetry, parentOf } from "./no-telemetry.ts";
@@ -42,14 +43,15 @@ export const decidedKey: symbol = createContextKey("drover sampling decided");
  *
  * Never throws because of telemetry; the first trouble is logged, once.
  */
-export function createTelemetry(options: TelemetryOptions & { ids: ReservedIds }): Traces {
-  const { tracer, ids } = options;
+export function createTelemetry(options: TelemetryOptions & { ids: ReservedIds; put?: PutSpan | undefined }): Traces {
+  const { tracer, ids, put } = options;
   const guard = createGuard(options.logger, "telemetry failed; runs go on without it");
   const redact = spanRedactor(options.redactor ?? createRedactor());
   const emit = (run: Run, plan: () => SpanPlan): void =>
     guard(() => {
       if (!isSampled(run.trace)) return;
       const span = redact(plan());
+      if (put) return put(span, run.trace);
       const parent = decided(run.trace, span.parentSpanId);
       finish(
         ids.use({ traceId: run.trace.traceId, spanId: span.spanId }, () => start(tracer, span, parent)),
