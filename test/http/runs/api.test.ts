@@ -79,6 +79,16 @@ describe("starting", () => {
     expect(await read(await http.fetch("/runs"))).toMatchObject({ runs: [{ runId }] });
   });
 
+  test("a traceparent puts the run below the caller's trace; one that cannot be read counts as none", async () => {
+    const http = await createTestHttp({ agents: makeAgents() });
+    const traceId = "0af7651916cd43dd8448eb211c80319c";
+    const body = { agent: "greeter", input: "hi" };
+    const traced = await http.fetch("/runs", json(body, { traceparent: `00-${traceId}-b7ad6b7169203331-01` }));
+    expect(await read(traced)).toMatchObject({ traceId });
+    const broken = await http.fetch("/runs", json(body, { traceparent: "nonsense" }));
+    expect([broken.status, (await read(broken)).traceId]).toEqual([201, expect.stringMatching(/^[0-9a-f]{32}$/)]);
+  });
+
   test.each([
     [{}, ["body.agent", "body.input"]],
     [{ agent: "greeter", input: "" }, ["body.input"]],
