@@ -9,7 +9,7 @@ import { type CliResult, runDrover, startDrover, useWorker } from "./run-drover.
 const env = { REDIS_URL: inject("redisUrl"), DROVER_PREFIX: testPrefix() };
 const drover = (...args: string[]): Promise<CliResult> => runDrover(args, { env });
 
-useWorker({ ...env, DROVER_STOP_GRACE_MS: "0" });
+useWorker({ ...env, DROVER_STOP_GRACE_MS: "0" }, "asker.ts");
 
 // What only sets the scene needs no process of its own.
 const producer = createDrover({ redis: env.REDIS_URL, prefix: env.DROVER_PREFIX, logger: createSilentLogger() });

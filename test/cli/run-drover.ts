@@ -94,11 +94,11 @@ export function runDrover(args: string[], options: CliOptions = {}): Promise<Cli
   return startDrover(args, options).ended;
 }
 
-/** A worker of the fixture's agents for all tests of a file. */
-export function useWorker(env: Record<string, string>): void {
+/** A worker of a fixture's agents for all tests of a file. */
+export function useWorker(env: Record<string, string>, agents = "agents.ts"): void {
   let worker: CliProcess;
   beforeAll(async () => {
-    worker = startDrover(["worker", fixture("agents.ts")], { env });
+    worker = startDrover(["worker", fixture(agents)], { env });
     await worker.untilOutput(/ready/);
   });
   afterAll(async () => {
