@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Limits } from "../../core/agent.ts";
 import { DroverError } from "../../core/errors.ts";
@@ -42,7 +43,7 @@ export function handle(act: Act): (context: HttpContext) => Promise<Response> {
       throw new DroverError("invalid", `${issue?.path.join(".") || "form"}: ${issue?.message}.`);
     }
     try {
-      const { notice, back } = await act(context, parsed.data);
+      const { notice, back } = await act(context, bindAct(parsed.data));
       return context.redirect((back ?? toOwnPath(parsed.data.back)) + query({ notice }), 303);
     } catch (error) {
       if (!(error instanceof DroverError) || error.code !== "not_allowed") throw error;
@@ -51,12 +52,23 @@ export function handle(act: Act): (context: HttpContext) => Promise<Response> {
   };
 }
 
+/**
+ * The name that the form has for what it does, bound to what was typed: the same words sent again are the same act, other
+ * words in a page that was not loaded again are not.
+ */
+function bindAct(form: Form): Form {
+  const { decisionId, reason = "", value = "", text: said = "" } = form;
+  if (decisionId === undefined) return form;
+  const words = JSON.stringify([decisionId, reason, value, said]);
+  return { ...form, decisionId: createHash("sha256").update(words).digest("hex").slice(0, 32) };
+}
+
 /** Somebody was first, or the run went on meanwhile: no fault of whoever asks. */
 function tooLate(context: HttpContext, error: DroverError, back: string): Response | Promise<Response> {
   const runId = param(context, "id");
   return troublePage(context, {
     status: 409,
-    title: "This was settled meanwhile",
+    title: context.req.param("callId") === undefined ? "Not as the run is now" : "This was settled meanwhile",
     text: error.message,
     next: html`<p>Nothing was changed by you. <a href="${back}">Back</a> or <a href="${path`/ui/runs/${runId}`}">to the run as it is now</a>.</p>`,
   });

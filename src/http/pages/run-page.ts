@@ -7,7 +7,7 @@ import type { Run } from "../../core/run.ts";
 import { transcriptOf } from "../../core/session.ts";
 import type { HttpContext, HttpDeps } from "../types.ts";
 import type { Goals } from "./goals.ts";
-import { html, path } from "./html.ts";
+import { type Html, html, path } from "./html.ts";
 import { noticeOf, numberOf, type PageParts, respond } from "./respond.ts";
 import { renderRun } from "./run-view.ts";
 import { renderWindow, type TurnData } from "./turn-view.ts";
@@ -19,12 +19,13 @@ const rowsPerPage = 60;
 export async function runPage(parts: PageParts, goals: Goals, context: HttpContext): Promise<Response> {
   const { deps } = parts;
   const run = context.var.runs.get(param(context, "id"));
+  // First: what is committed after this is told by the feed, from this event on.
+  const head = await deps.store.load(run.id);
   const view = await run.status();
   // The turn that is under way has no answer yet and is one more.
   const latest = Math.max(1, view.turns + 2 - turnsPerPage);
   const from = numberOf(context, "from") || latest;
-  const [head, turns, audit, goal] = await Promise.all([
-    deps.store.load(run.id),
+  const [turns, audit, goal] = await Promise.all([
     run.turns({ from, limit: turnsPerPage, requests: false }),
     run.audit(),
     goals(view),
@@ -62,9 +63,10 @@ export async function turnPage(parts: PageParts, context: HttpContext): Promise<
   const runId = param(context, "id");
   const data = await readWindow(parts.deps, context, runId);
   const { turn } = data.view;
+  const link = (other: number): Html => html`<a href="${path`/ui/runs/${runId}/turns/${other}`}">Turn ${other}</a>`;
   const window = renderWindow(data);
   const main = html`<div class="page-head"><p class="hint"><a href="${path`/ui/runs/${runId}`}">${runId}</a></p><h1>What the model saw at turn ${turn}</h1>
-<nav class="pages" aria-label="Turns">${turn > 1 ? html`<a href="${path`/ui/runs/${runId}/turns/${turn - 1}`}">Turn ${turn - 1}</a>` : ""}<a href="${path`/ui/runs/${runId}/turns/${turn + 1}`}">Turn ${turn + 1}</a></nav></div>${window}`;
+<nav class="pages" aria-label="Turns">${turn > 1 ? link(turn - 1) : ""}${turn < data.turns ? link(turn + 1) : ""}</nav></div>${window}`;
   if (context.req.header("x-fragment") !== undefined) return context.html(window);
   return respond(parts, context, { title: `Turn ${turn}: ${runId}`, nav: "runs", main });
 }
@@ -83,7 +85,16 @@ async function readWindow(deps: HttpDeps, context: HttpContext, runId: string): 
   const rows = diffWindow(view.request, await readSent(deps, head, view.request));
   const first = Math.max(1, numberOf(context, "from") ?? rows.length - rowsPerPage + 1);
   const shown = rows.slice(first - 1, first - 1 + rowsPerPage);
-  return { runId, view, request: view.request, rows: shown, first, total: rows.length, pageSize: rowsPerPage };
+  return {
+    runId,
+    view,
+    turns: head.turns,
+    request: view.request,
+    rows: shown,
+    first,
+    total: rows.length,
+    pageSize: rowsPerPage,
+  };
 }
 
 /** The transcript as far as it was sent, each message at its index. */

@@ -6,10 +6,11 @@ import { facts, longText, textPath } from "./parts.ts";
 import { contentBlock } from "./run-turns.ts";
 import type { WindowRow } from "./window-diff.ts";
 
-/** - `rows`: a page of them, `first` the number of its first of `total`. */
+/** - `turns`: answers of the run by now; - `rows`: a page of them, `first` the number of its first of `total`. */
 export type TurnData = {
   runId: string;
   view: TurnView;
+  turns: number;
   request: RequestView;
   rows: WindowRow[];
   first: number;

@@ -60,6 +60,10 @@ describe("forms", () => {
     expect(response.headers.get("location")).toBe("/ui/approvals?notice=answered");
     await http.drover.get("run-a").result({ timeoutMs: 10_000 });
     expect(JSON.stringify(await http.drover.get("run-a").transcript())).toContain("the office");
+    const answer = (value: string): Promise<Response> =>
+      submit(http, inbox, "/ui/runs/run-a/calls/call-1-1/answer", { value });
+    expect((await answer("the office")).status).toBe(303);
+    expect((await answer("at home")).status).toBe(409);
   });
 
   test("cancel ends a run with the reason; again, it is told that it had ended", async () => {
@@ -95,12 +99,24 @@ describe("forms", () => {
       const response = await submit(http, page, "/ui/runs/run-a/send", { text: "make it 13" });
       expect(response.headers.get("location")).toBe("/ui/runs/run-a?notice=sent");
     }
+    // Other words from a page that was not loaded again are another input.
+    await submit(http, page, "/ui/runs/run-a/send", { text: "no, 14" });
     await http.drover.get("run-a").deny("call-1-1");
     await http.drover.get("run-a").result({ timeoutMs: 10_000 });
     const messages = await http.drover.get("run-a").transcript();
-    expect(messages.filter(({ content }) => content === "make it 13")).toHaveLength(1);
+    const sent = messages.map(({ content }) => content).filter((content) => /13|14/.test(String(content)));
+    expect(sent).toEqual(["make it 13", "no, 14"]);
     const empty = await submit(http, page, "/ui/runs/run-a/send", { text: "  " });
     expect(empty.status).toBe(400);
+  });
+
+  test("what the run does not allow as it is is told", async () => {
+    const http = await open();
+    await start(http, ["run-a", "pay", "waiting"]);
+    const body = new URLSearchParams({ back: "/ui/runs/run-a" });
+    const response = await http.fetch("/ui/runs/run-a/delete", { method: "POST", body, headers: html });
+    expect(response.status).toBe(409);
+    expect(await response.text()).toMatch(/Not as the run is now[\s\S]*cancel it before it is deleted/);
   });
 
   test("a run that has ended is deleted", async () => {

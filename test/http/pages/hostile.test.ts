@@ -79,7 +79,16 @@ function pagesOf(text: string): Record<string, Html> {
   const short = text.slice(0, 500);
   const request = evil(turn.request);
   const rows = request ? diffWindow(request, evil(turn.input)) : [];
-  const window = request && { runId: short, view: evil(turn), request, rows, first: 1, total: 9, pageSize: 60 };
+  const window = request && {
+    runId: short,
+    view: evil(turn),
+    turns: 9,
+    request,
+    rows,
+    first: 1,
+    total: 9,
+    pageSize: 60,
+  };
   const list = { fields: poisoned(fields, short), problems: [text], counts, next: short, agents: [text], now: at };
   const pages: Record<string, Html> = {
     runs: renderRuns({
