@@ -12,8 +12,10 @@ const runCount = 20;
 
 type Got = { seqs: number[]; text: string };
 
-/** Watches to the end of the run; cut after so many events, each time at another number. */
-async function watch(url: string, key: string, cut: number): Promise<Got> {
+type Server = { url: string; key: string };
+
+/** Watches to the end of the run; cut after so many events, each time at another number, and goes on at another server. */
+async function watch(servers: Server[], runId: string, cut: number): Promise<Got> {
   const got: Got = { seqs: [], text: "" };
   let last: string | undefined;
   let ended = false;
@@ -22,7 +24,8 @@ async function watch(url: string, key: string, cut: number): Promise<Got> {
     const most = cut % 2 === 0 ? Number.POSITIVE_INFINITY : 2 + ((cut + 3 * round) % 7);
     let count = 0;
     const { promise: enough, resolve } = Promise.withResolvers<void>();
-    const stream = openSse(url, {
+    const { url, key } = servers[round % servers.length] ?? { url: "", key: "" };
+    const stream = openSse(`${url}/runs/${runId}/events`, {
       after: last,
       headers: { authorization: `Bearer ${key}` },
       onEvent({ id, event, data }) {
@@ -53,12 +56,13 @@ test(`${watchers} watchers on ${runCount} live runs, half of them cut again and 
     },
   });
   await world.work();
-  const { url, key } = await startHttpServer({ redis: world.options.redisUrl, prefix: world.prefix });
+  const where = { redis: world.options.redisUrl, prefix: world.prefix };
+  const servers = [await startHttpServer(where), await startHttpServer(where)];
   const runs = await Promise.all(
     Array.from({ length: runCount }, (_, index) => world.drover.start("e2e", `run ${index}`, { runId: `w-${index}` })),
   );
   const watching = Array.from({ length: watchers }, (_, index) =>
-    watch(`${url}/runs/w-${index % runCount}/events`, key, Math.floor(index / runCount)),
+    watch(servers, `w-${index % runCount}`, Math.floor(index / runCount)),
   );
   const all = await Promise.all(watching);
   await resultsOf(runs, 60_000);
