@@ -28,22 +28,33 @@ export function anchorOf({ seq, voided }: Checkpoint): string {
 /** Events that are read at once. */
 export const pageSize = 200;
 
-/** Reads the whole log and makes the state of it. */
-export async function readLog(responses: Pick<ResponseStore, "read">, of: Subject): Promise<Projection> {
-  let last: string | undefined;
-  let text = "";
-  let next = 0;
+/** Reads the log from a state of it on; by default all of it. */
+export async function readLog(
+  responses: Pick<ResponseStore, "read">,
+  of: Subject,
+  from: Projection = startProjection(of),
+): Promise<Projection> {
+  let state = from;
   for (;;) {
-    const page = await responses.read(of.id, next, pageSize);
-    for (const stored of page) text = textAfter(text, eventOf(stored));
-    last = page.at(-1) ?? last;
-    next += page.length;
-    if (page.length < pageSize) break;
+    const page = await responses.read(of.id, state.next, pageSize);
+    state = withEvents(state, page);
+    if (page.length < pageSize) return state;
   }
-  const begun = startProjection(of);
-  if (last === undefined) return begun;
-  const checkpoint = JSON.parse(last.slice(last.indexOf("\n") + 1)) as Checkpoint;
-  return { ...begun, ...checkpoint, next, text };
+}
+
+/** The state after these events. Whoever goes on from it hears the open text from its beginning. */
+export function withEvents(state: Projection, stored: readonly string[]): Projection {
+  const text = stored.reduce((before, line) => textAfter(before, eventOf(line)), state.text);
+  const known = { ...state, next: state.next + stored.length, text, heard: 0 };
+  const last = stored.findLast((line) => line.includes("\n"));
+  if (last === undefined) return known;
+  // A field that has no value now is absent there.
+  return {
+    ...known,
+    voided: undefined,
+    open: undefined,
+    ...(JSON.parse(last.slice(last.indexOf("\n") + 1)) as Checkpoint),
+  };
 }
 
 /** What the item says to which text was added last. */

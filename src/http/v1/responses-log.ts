@@ -1,7 +1,8 @@
 import { DroverError } from "../../core/errors.ts";
 import { redactedFeed } from "../redacted-feed.ts";
 import type { HttpDeps } from "../types.ts";
-import { anchorOf, endsWith, eventOf, pageSize, readLog, toStored } from "./event-log.ts";
+import { badField, type V1Error } from "./errors.ts";
+import { anchorOf, endsWith, eventOf, pageSize, readLog, toStored, withEvents } from "./event-log.ts";
 import { abandon, begin, type Projected, project } from "./project.ts";
 import { type Projection, type Subject, startProjection } from "./projection.ts";
 import { createThoughtFilter } from "./thoughts.ts";
@@ -36,7 +37,14 @@ type Hub = {
   stop: AbortController;
 };
 
-export function createResponsesLog(deps: HttpDeps): ResponsesLog {
+/**
+ * How a server follows a log that another one makes: it looks for new events, and goes on by itself when there were none
+ * for a while. In ms.
+ */
+type Following = { lookEveryMs: number; patienceMs: number };
+const usualFollowing: Following = { lookEveryMs: 100, patienceMs: 1_000 };
+
+export function createResponsesLog(deps: HttpDeps, following: Following = usualFollowing): ResponsesLog {
   const hubs = new Map<string, Hub>();
 
   function join(of: Subject): Hub {
@@ -49,7 +57,7 @@ export function createResponsesLog(deps: HttpDeps): ResponsesLog {
     const stop = new AbortController();
     const hub: Hub = { watchers: 1, length: -1, recent: [], state: "open", error: undefined, changed, stop };
     hubs.set(of.id, hub);
-    void write(deps, of, hub).catch((error: unknown) => {
+    void write({ deps, of, hub, following }).catch((error: unknown) => {
       hub.error = error;
       if (hubs.get(of.id) === hub) hubs.delete(of.id);
       ring(hub);
@@ -75,7 +83,7 @@ export function createResponsesLog(deps: HttpDeps): ResponsesLog {
         while (!signal.aborted) {
           const { changed, state, error } = hub;
           if (error !== undefined) throw error;
-          if (state === "expired" && at === from) return yield* replay(deps, of, signal);
+          if (state === "expired") return yield* replayFrom(deps, of, { at, signal });
           const page = hub.length > at ? await readPage(deps, of.id, { hub, from: at, signal }) : [];
           for (const stored of page) yield eventOf(stored);
           at += page.length;
@@ -123,20 +131,23 @@ async function readPage({ responses, logger }: HttpDeps, id: string, { hub, from
   }
 }
 
-/** Brings the log to its end, going on from whatever others have made of it. */
-async function write(deps: HttpDeps, of: Subject, hub: Hub): Promise<void> {
+type Writing = { deps: HttpDeps; of: Subject; hub: Hub; following: Following };
+
+/** Brings the log to its end, in turn with whoever else does. */
+async function write(writing: Writing): Promise<void> {
+  const { deps, of, hub } = writing;
   const { signal } = hub.stop;
+  let known: Projection | undefined;
   while (!signal.aborted && hub.state === "open") {
     try {
-      const log = await readBegun(deps, of);
+      const log: Projection | "expired" = known ? await readLog(deps.responses, of, known) : await readBegun(deps, of);
       if (log === "expired") hub.state = log;
       else {
         hub.recent = [];
         hub.length = log.next;
         ring(hub);
-        // Whoever wrote the end may have died before saying how long it is kept.
-        if (log.phase === "ended") await deps.responses.expireEvents(of.id, keptMs);
-        if (log.phase === "ended" || (await goOn(deps, of, { from: log, hub }))) hub.state = "ended";
+        known = await toEnd(writing, log);
+        if (known.phase === "ended") hub.state = "ended";
       }
       ring(hub);
     } catch (error) {
@@ -145,6 +156,34 @@ async function write(deps: HttpDeps, of: Subject, hub: Hub): Promise<void> {
       await pause(lookAgainMs, signal);
     }
   }
+}
+
+/** Goes on until the end, or until another server has gone on and is quiet again. @returns what is known by then */
+async function toEnd(writing: Writing, log: Projection): Promise<Projection> {
+  // Whoever wrote the end may have died before saying how long it is kept.
+  if (log.phase === "ended") await writing.deps.responses.expireEvents(writing.of.id, keptMs);
+  if (log.phase === "ended") return log;
+  const { state, lost } = await goOn(writing, log);
+  return lost ? followOthers(writing, state) : state;
+}
+
+/** Takes what another server appends, as long as it does: two that go on at once would only hinder each other. */
+async function followOthers({ deps, of, hub, following }: Writing, from: Projection): Promise<Projection> {
+  const { signal } = hub.stop;
+  let state = from;
+  for (let quietMs = 0; quietMs < following.patienceMs && !signal.aborted; quietMs += following.lookEveryMs) {
+    const page = await deps.responses.read(of.id, state.next, pageSize);
+    if (page.length === 0) {
+      await pause(following.lookEveryMs, signal);
+      continue;
+    }
+    state = withEvents(state, page);
+    remember(hub, page, state.next);
+    ring(hub);
+    if (endsWith(page)) return state;
+    quietMs = 0;
+  }
+  return state;
 }
 
 /** The log with its first events, which are made if nobody has; "expired" if somebody has and they are gone. */
@@ -157,29 +196,30 @@ async function readBegun(deps: HttpDeps, of: Subject): Promise<Projection | "exp
   return again.phase === "new" ? "expired" : again;
 }
 
-/** @returns whether the Response has ended; false if somebody else has appended, and the log must be read again. */
-async function goOn(deps: HttpDeps, of: Subject, { from, hub }: { from: Projection; hub: Hub }): Promise<boolean> {
+/** @returns how far the log came; `lost` if another server has appended first. */
+async function goOn({ deps, of, hub }: Writing, from: Projection): Promise<{ state: Projection; lost: boolean }> {
   const { responses } = deps;
   const { signal } = hub.stop;
   let state = from;
 
   async function keep(made: Projected): Promise<boolean> {
-    const { next } = state;
+    if (made.events.length > 0) {
+      const stored = toStored(made.events, made.state);
+      if (!(await responses.append(of.id, state.next, stored))) return false;
+      remember(hub, stored, made.state.next);
+      if (made.state.phase === "ended") await responses.expireEvents(of.id, keptMs);
+      ring(hub);
+    }
     state = made.state;
-    if (made.events.length === 0) return true;
-    const stored = toStored(made.events, state);
-    if (!(await responses.append(of.id, next, stored))) return false;
-    remember(hub, stored, state.next);
-    if (state.phase === "ended") await responses.expireEvents(of.id, keptMs);
-    ring(hub);
     return true;
   }
 
   for await (const event of feedOf(deps, of, { from: anchorOf(state), signal })) {
-    if (!(await keep(project(state, of, event)))) return false;
-    if (state.phase === "ended") return true;
+    if (!(await keep(project(state, of, event)))) return { state, lost: true };
+    if (state.phase === "ended") return { state, lost: false };
   }
-  return signal.aborted ? false : keep(abandon(state, of, deps.now()));
+  if (signal.aborted) return { state, lost: false };
+  return { lost: !(await keep(abandon(state, of, deps.now()))), state };
 }
 
 type FeedPlace = { from: string; signal: AbortSignal };
@@ -191,8 +231,13 @@ async function* feedOf({ watch, redactor }: HttpDeps, { runId }: Subject, { from
   for await (const event of feed) yield* filter(event);
 }
 
-/** The events made of the feed without being kept. */
-async function* replay(deps: HttpDeps, of: Subject, signal: AbortSignal): AsyncGenerator<string> {
+/** The events made of the feed without being kept. @throws V1Error for whoever has some of the old ones */
+async function* replayFrom(
+  deps: HttpDeps,
+  of: Subject,
+  { at, signal }: { at: number; signal: AbortSignal },
+): AsyncGenerator<string> {
+  if (at > 0) throw eventsExpired();
   for await (const { events } of projections(deps, of, signal)) yield* events.map((event) => JSON.stringify(event));
 }
 
@@ -206,6 +251,12 @@ export async function* projections(deps: HttpDeps, of: Subject, signal: AbortSig
     if (made.state.phase === "ended") return;
   }
   if (!signal.aborted) yield abandon(made.state, of, deps.now());
+}
+
+export function eventsExpired(): V1Error {
+  const message =
+    "The numbered events of this response are kept for ten minutes after its end, and are gone. Stream it without starting_after, or retrieve it.";
+  return badField("starting_after", message, "events_expired");
 }
 
 export function isOutage(error: unknown): boolean {

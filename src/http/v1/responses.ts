@@ -11,7 +11,7 @@ import { type Kept, toSubject } from "./record.ts";
 import { removeResponse } from "./remove.ts";
 import { readResponseBody } from "./request.ts";
 import { toCreation } from "./response-request.ts";
-import type { ResponsesLog } from "./responses-log.ts";
+import { eventsExpired, type ResponsesLog } from "./responses-log.ts";
 import { waitForEnd } from "./wait.ts";
 import { toResponse, type WireResponse } from "./wire.ts";
 
@@ -96,10 +96,7 @@ async function readCursor(context: HttpContext, log: ResponsesLog, kept: Kept): 
   if (given === undefined || given === "") return 0;
   if (!/^\d{1,15}$/.test(given)) throw badField(param, "starting_after must be the sequence_number of an event.");
   const length = await log.length(toSubject(kept));
-  if (length === "expired") {
-    const message = "The numbered events of this response are kept for ten minutes after its end, and are gone. ";
-    throw badField(param, `${message}Stream it without starting_after, or retrieve it.`, "events_expired");
-  }
+  if (length === "expired") throw eventsExpired();
   const from = Number(given) + 1;
   if (from > length.next)
     throw badField(param, `This response has no event ${given} yet: the last is ${length.next - 1}.`);

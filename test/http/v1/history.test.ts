@@ -1,7 +1,7 @@
 // Catches: a history that is copied into a run in a form that the run refuses, or with a call, a result or a word lost.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { inputSchema, type Message, toInputMessages } from "../../../src/core/message.ts";
+import { inputSchema, type Message, textOf, toInputMessages } from "../../../src/core/message.ts";
 import { toEntries, toInput } from "../../../src/http/v1/history.ts";
 
 const text = fc.string({ minLength: 1, maxLength: 8 });
@@ -42,7 +42,7 @@ function toTranscript(
 const lines = (messages: readonly Message[]): string[] =>
   messages.flatMap((message) => {
     const calls = message.role === "assistant" ? (message.toolCalls ?? []).map(({ id }) => `calls ${id}`) : [];
-    return [...(message.content ? [`${message.role}: ${message.content}`] : []), ...calls];
+    return [...(message.content ? [`${message.role}: ${textOf(message.content)}`] : []), ...calls];
   });
 
 test("any transcript becomes input that a run takes, with all that was said and done", () => {

@@ -74,7 +74,9 @@ test("[D8] all watchers of a response at all servers get one and the same number
           }) satisfies Partial<HttpDeps> as unknown as HttpDeps;
         // One of the servers hears of text only when it is committed, as if the live text were gone.
         const deaf = { readLive: async (_runId: string, next: string) => ({ deltas: [], next }) };
-        const servers = [store, store, deaf].map((source) => createResponsesLog(depsOf(source)));
+        const servers = [store, store, deaf].map((source) =>
+          createResponsesLog(depsOf(source), { lookEveryMs: 1, patienceMs: 3 }),
+        );
         const playing = play(store, "run-a", turns);
         await turnOfLoop();
         const logs = await Promise.all(watchers.map((given) => watch(servers, given)));
