@@ -77,7 +77,7 @@ export type HttpDeps = {
   telemetry?: Pick<Telemetry, "count" | "recordRequest"> | undefined;
   /** In Prometheus's text format; undefined: metrics are off. */
   metrics?: (() => Promise<string>) | undefined;
-  /** The raw queues' pages, mounted below `/queues`. */
+  /** The raw queues' pages, mounted at `/ui/queues`. */
   board?: ((request: Request) => Promise<Response>) | undefined;
   /** Aborts when the server closes: streams end, and it is not ready any more. */
   closing?: AbortSignal | undefined;
