@@ -7,10 +7,10 @@ import { settings } from "../../src/config.ts";
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 const compose = read("docker-compose.yml");
 
-/** Names that code knows; the standard ones of OpenTelemetry are not ours to list. */
+/** Names that code knows; the standard ones of OpenTelemetry, and Grafana's own, are not ours to list. */
 function unknown(names: (string | undefined)[]): (string | undefined)[] {
   const known = settings.map(({ name }) => name);
-  return names.filter((name) => name === undefined || (!known.includes(name) && !name.startsWith("OTEL_")));
+  return names.filter((name) => name === undefined || (!known.includes(name) && !/^(?:OTEL|GF)_/.test(name)));
 }
 
 test(".env.example names settings that exist", () => {
