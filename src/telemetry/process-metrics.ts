@@ -7,8 +7,13 @@ const resolutionMs = 20;
 const nanosInSecond = 1e9;
 const microsInSecond = 1e6;
 
-/** Memory, processor time and the event loop's delays. Returns how to stop. */
-export function observeProcess(meter: Meter): () => void {
+/**
+ * Memory, processor time and the event loop's delays.
+ *
+ * @param before is called whenever metrics are collected, before they are read.
+ * @returns how to stop
+ */
+export function observeProcess(meter: Meter, before: () => void): () => void {
   const { memory, cpu, loopDelayP50, loopDelayP99, loopDelayMax } = metrics;
   const gauge = ({ name, unit, description }: { name: string; unit: string; description: string }) =>
     meter.createObservableGauge(name, { unit, description });
@@ -18,6 +23,7 @@ export function observeProcess(meter: Meter): () => void {
   const spent = meter.createObservableCounter(cpu.name, { unit: cpu.unit, description: cpu.description });
   const [p50, p99, max] = [gauge(loopDelayP50), gauge(loopDelayP99), gauge(loopDelayMax)] as const;
   const look: Parameters<Meter["addBatchObservableCallback"]>[0] = (result) => {
+    before();
     result.observe(used, process.memoryUsage.rss());
     const { user, system } = process.cpuUsage();
     result.observe(spent, user / microsInSecond, { [labels.cpuMode]: "user" });
