@@ -55,12 +55,13 @@ export function replaceCall(draft: Draft, call: OpenCall): void {
 /** What of a call stays the same in its next state; counts of crashes and of isolated starts begin anew. */
 export function baseOf(call: OpenCall): CallBase {
   const { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs } = call;
-  const { queue, question, decision, attempt, owedAt } = call;
+  const { queue, question, decision, approvalIds, attempt, owedAt } = call;
   return {
     ...{ callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs },
     ...(queue ? { queue } : {}),
     ...(question ? { question } : {}),
     ...(decision ? { decision } : {}),
+    ...(approvalIds ? { approvalIds } : {}),
     attempt,
     owedAt,
   };
@@ -75,7 +76,7 @@ export function settle(
 ): void {
   const { callId, toolCallId, position, tool, attempt, decision } = call;
   draft.results.push({ role: "tool", callId, toolCallId, name: tool, ...result, ...(decision ? { decision } : {}) });
-  const { question: _question, decision: _decision, ...base } = baseOf(call);
+  const { question: _question, decision: _decision, approvalIds: _ids, ...base } = baseOf(call);
   replaceCall(draft, { ...base, state: "settled" });
   // While calls are open the transcript ends with the message that made them.
   const message = draft.run.messageCount + position - 1;

@@ -141,8 +141,18 @@ export type RunEvent =
       decisionId?: string | undefined;
     }
   | { type: "denied"; callId: string; by: string; reason: string; decisionId?: string | undefined }
-  /** The result of a call that waits for one from outside. */
-  | { type: "answered"; callId: string; by: string; content: Content; decisionId?: string | undefined }
+  /**
+   * The result of a call that waits for one from outside. `checkedBy`: the JSON Schema that it was found to fit; the event
+   * does not apply to a call that asks for another.
+   */
+  | {
+      type: "answered";
+      callId: string;
+      by: string;
+      content: Content;
+      checkedBy?: Record<string, unknown> | undefined;
+      decisionId?: string | undefined;
+    }
   | { type: "input_received"; inputId: string; messages: Message[]; by?: string | undefined }
   /** The time has come for a run to join its session's line. `round`: of the place that it had when this was found. */
   | { type: "session_joined"; round: number }

@@ -122,8 +122,9 @@ export type CallBase = {
   queue?: string | undefined;
   /** Set if a person may have to decide on it, or is asked. */
   question?: Question | undefined;
-  /** The last decision on it. */
+  /** The last decision on it, and the ids of the approvals before that. */
   decision?: Decision | undefined;
+  approvalIds?: string[] | undefined;
   attempt: number;
   owedAt: number;
   crashes?: number | undefined;

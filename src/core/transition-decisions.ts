@@ -1,6 +1,7 @@
 // What people, callers and time say about open calls: approvals, answers, and that they were not given. Split from
 // transition.ts, whose invariants hold here too.
 
+import { canonical } from "./canonical.ts";
 import { type Draft, endRun, joinIfSettled, log, settle } from "./change.ts";
 import type { RunEvent } from "./event.ts";
 import type { OpenCall } from "./run.ts";
@@ -14,8 +15,8 @@ export function decide(draft: Draft, event: EventOf<"approved" | "denied" | "ans
   const call = draft.run.calls.find((other) => other.callId === event.callId);
   if (!call || !isWaiting(call, draft.meta.at)) return false;
   const { by, decisionId: id } = event;
-  // Sent again, it must not pass for an answer to the question that came after.
-  if (id !== undefined && id === call.decision?.id) return false;
+  // Sent again, it must not pass for an answer to a question that came after.
+  if (isNamedBefore(call, event)) return false;
   const said = { by, at: draft.meta.at, ...(id === undefined ? {} : { id }) };
   switch (event.type) {
     case "approved":
@@ -26,7 +27,7 @@ export function decide(draft: Draft, event: EventOf<"approved" | "denied" | "ans
       joinIfSettled(draft);
       return true;
     case "answered":
-      if (call.state !== "answer") return false;
+      if (call.state !== "answer" || !isCheckedFor(call, event)) return false;
       log(draft, { type: "answered", ...named(call), by });
       settle(draft, call, { content: event.content, outcome: "ok", answered: said });
       joinIfSettled(draft);
@@ -43,13 +44,37 @@ function approved(
   if (call.state === "answer") return false;
   if (event.argumentsHash !== undefined && event.argumentsHash !== call.question?.argumentsHash) return false;
   log(draft, { type: "approved", ...named(call), by: event.by, ...hashOf(call) });
-  makeReady(draft, { ...call, decision, attempt: call.state === "approval" ? call.attempt - 1 : call.attempt });
+  const past = call.decision?.id;
+  const approvalIds = past === undefined ? call.approvalIds : [...(call.approvalIds ?? []), past];
+  makeReady(draft, {
+    ...call,
+    approvalIds,
+    decision,
+    attempt: call.state === "approval" ? call.attempt - 1 : call.attempt,
+  });
   return true;
 }
 
 /** Whether a call waits for somebody's word at this time: one that expired is over, noticed or not. */
 function isWaiting(call: OpenCall, at: number): call is WaitingCall {
   return call.state === "asking" || ((call.state === "approval" || call.state === "answer") && !isExpired(call, at));
+}
+
+/** Whether a decision on this call had that id before. */
+export function isNamedBefore(
+  { decision, approvalIds = [] }: OpenCall,
+  event: { decisionId?: string | undefined },
+): boolean {
+  const { decisionId: id } = event;
+  return id !== undefined && (id === decision?.id || approvalIds.includes(id));
+}
+
+/** Whether an answer was checked by what the call asks for: it may have been made with an older record in view. */
+export function isCheckedFor(
+  { answerSchema }: Extract<OpenCall, { state: "answer" }>,
+  { checkedBy = {} }: Pick<EventOf<"answered">, "checkedBy">,
+): boolean {
+  return answerSchema === undefined || canonical(answerSchema) === canonical(checkedBy);
 }
 
 type Expiring = Extract<OpenCall, { state: "approval" | "answer" }>;

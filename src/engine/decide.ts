@@ -4,8 +4,10 @@ import { DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import { type Redaction, redactEvent } from "../core/redact-event.ts";
 import type { OpenCall, Run } from "../core/run.ts";
-import type { RunStore } from "../ports.ts";
+import { isCheckedFor, isNamedBefore } from "../core/transition-decisions.ts";
+import type { RunStore, SchemaCheck } from "../ports.ts";
 import type { Client } from "./client.ts";
+import { toAnswerContent } from "./given-answer.ts";
 import { findResult } from "./read-kept.ts";
 
 export type Decided = Extract<Command, { type: "approved" | "denied" | "answered" }>;
@@ -19,10 +21,40 @@ type Deps = { client: Client; store: RunStore; redaction: Redaction };
  */
 export async function decideOn(deps: Deps, runId: string, event: Decided): Promise<void> {
   const { run, applied } = await deps.client.command(runId, event);
-  if (applied) return;
+  if (!applied) await explain(deps, run, event);
+}
+
+type ToAnswer = { callId: string; value: unknown; by: string; decisionId?: string | undefined };
+
+/** Gives an answer that fits what its call asks for, as of the commit. @throws as `toAnswerContent` and `decideOn` */
+export async function answerTo(
+  deps: Deps & { checkValue: SchemaCheck },
+  runId: string,
+  given: ToAnswer,
+): Promise<void> {
+  const { value, ...rest } = given;
+  let seen = await deps.client.load(runId);
+  for (;;) {
+    const asked = seen.calls.find(({ callId }) => callId === given.callId);
+    const content = toAnswerContent(value, asked, deps.checkValue);
+    const checkedBy = asked?.state === "answer" ? asked.answerSchema : undefined;
+    const event = { type: "answered" as const, ...rest, content, checkedBy };
+    const { run, applied } = await deps.client.command(runId, event);
+    if (applied) return;
+    const call = run.calls.find(({ callId }) => callId === given.callId);
+    // What was seen was an older record: the call was made, or is another one, since.
+    if (call?.state !== "answer" || isCheckedFor(call, event)) return explain(deps, run, event);
+    seen = run;
+  }
+}
+
+/** Why somebody's word was not taken; nothing if it was before. */
+async function explain(deps: Deps, run: Run, event: Decided): Promise<void> {
+  const { runId } = run;
   const waiting = run.calls.filter(({ state }) => state === "approval" || state === "asking" || state === "answer");
   const call = waiting.find(({ callId }) => callId === event.callId);
-  if (call && event.decisionId !== undefined && event.decisionId === call.decision?.id) return;
+  // A call that still waits was never denied.
+  if (call && isNamedBefore(call, event) && event.type === "approved") return;
   const given = call ? undefined : await lastGiven(deps.store, runId, event.callId);
   if (given && (await isSame(deps, run, given, event))) return;
   const why = call ? whyNot(call, event) : given ? whatStands(given, event) : nobodyAsked(waiting, event);
@@ -32,6 +64,7 @@ export async function decideOn(deps: Deps, runId: string, event: Decided): Promi
 /** A call that waits refuses what it does not wait for, a decision on other arguments, and any that comes too late. */
 function whyNot(call: OpenCall, event: Decided): string {
   const recorded = call.question?.argumentsHash;
+  if (isNamedBefore(call, event)) return "its decisionId was given to an approval before. Give this one its own.";
   if (call.state === "answer" && event.type === "approved") return "it waits for an answer. Answer it, or deny it.";
   if (call.state !== "answer" && event.type === "answered") return "it waits for a decision. Approve it, or deny it.";
   if (event.type === "approved" && event.argumentsHash !== undefined && event.argumentsHash !== recorded) {
@@ -74,12 +107,12 @@ async function isSame(deps: Deps, run: Run, given: Given, event: Decided): Promi
   return hash === undefined || hash === given.argumentsHash;
 }
 
-/** An answer is the same one by its id, or if the same person said the same. */
+/** An answer is the same one if the same is said under its id or by the same person. */
 async function isSameAnswer({ store, redaction }: Deps, run: Run, event: Answered): Promise<boolean> {
   const { answered, content } = await findResult(store, run, event.callId);
-  if (event.decisionId !== undefined && event.decisionId === answered?.id) return true;
+  const isSent = event.decisionId !== undefined && event.decisionId === answered?.id;
   const said = redactEvent(event, redaction) as Answered;
-  return answered?.by === event.by && canonical(said.content) === canonical(content);
+  return (isSent || answered?.by === event.by) && canonical(said.content) === canonical(content);
 }
 type Answered = Extract<Decided, { type: "answered" }>;
 

@@ -15,9 +15,8 @@ import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
 import type { RunStore, SchemaCheck, Signals } from "../ports.ts";
 import type { Client } from "./client.ts";
 import { toInput } from "./command.ts";
-import { type Decided, decideOn, readWholeFeed } from "./decide.ts";
+import { answerTo, type Decided, decideOn, readWholeFeed } from "./decide.ts";
 import { type FollowOptions, follow } from "./follow.ts";
-import { toAnswerContent } from "./given-answer.ts";
 import { readKept } from "./read-kept.ts";
 import { type ReportDeps, readTurns, type TurnsOptions } from "./report.ts";
 import { type RunView, toView } from "./run-view.ts";
@@ -43,6 +42,7 @@ export type RunResult<Output = string> = {
 /**
  * - `by`: who decides;
  * - `decisionId`: names this decision: sent again, after whatever has happened since, it is not taken for a second one.
+ *   Another decision under its name is refused.
  */
 type DecideOptions = { by?: string | undefined; decisionId?: string | undefined };
 /** `argumentsHash`: what was decided on, as `status()` told it; a call of anything else is refused. */
@@ -145,11 +145,8 @@ export function createRunHandle<Output = string>(
     approve: (callId, { by = "unknown", ...bound } = {}) => decide({ type: "approved", callId, by, ...bound }),
     deny: (callId, { by = "unknown", reason = "no reason given", decisionId } = {}) =>
       decide({ type: "denied", callId, by, reason, decisionId }),
-    answer: async (callId, value, { by = "unknown", decisionId } = {}) => {
-      const call = (await client.load(runId)).calls.find((other) => other.callId === callId);
-      const content = toAnswerContent(value, call, deps.checkValue);
-      await decide({ type: "answered", callId, by, content, decisionId });
-    },
+    answer: (callId, value, { by = "unknown", decisionId } = {}) =>
+      answerTo(deps, runId, { callId, value, by, decisionId }),
     send: async (message, { by = "unknown", inputId = randomUUID() } = {}) => {
       const command: Command = { type: "input_received", inputId, messages: toInput(message), by };
       const { run, applied } = await client.command(runId, command);

@@ -109,6 +109,7 @@ const callBase = {
   queue: z.string().optional(),
   question: z.looseObject({ argumentsHash: z.string(), description: z.string(), reason: z.string() }).optional(),
   decision: decisionSchema.optional(),
+  approvalIds: z.array(z.string()).optional(),
 };
 const started = { ...callBase, startToken: z.string(), timeoutAt: time };
 export const callSchema = z.discriminatedUnion("state", [

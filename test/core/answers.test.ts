@@ -34,6 +34,7 @@ const answer = (fields: Partial<Extract<RunEvent, { type: "answered" }>> = {}): 
   callId: "call-1-1",
   by: "ann",
   content: "home",
+  checkedBy: answerSchema,
   ...fields,
 });
 const deny = (reason: string): RunEvent => ({ type: "denied", callId: "call-1-1", by: "ann", reason });
@@ -93,6 +94,15 @@ describe("a call that is answered from outside", () => {
       { role: "tool", content: "seen" },
     ]);
     expect(done.messages[2]).not.toHaveProperty("decision");
+  });
+
+  test("takes no answer that was checked by another schema, or by none", () => {
+    const world = open(asks);
+    expect(transition(world.run, answer({ checkedBy: undefined }), { at: 2, token: "t" })).toBeNull();
+    expect(transition(world.run, answer({ checkedBy: { type: "number" } }), { at: 2, token: "t" })).toBeNull();
+    expect(transition(world.run, answer({ checkedBy: { ...answerSchema } }), { at: 2, token: "t" })).not.toBeNull();
+    const any = open(callerPlan);
+    expect(transition(any.run, answer({ checkedBy: undefined }), { at: 2, token: "t" })).not.toBeNull();
   });
 
   test("takes one answer, and no approval; a call that waits for approval takes no answer", () => {

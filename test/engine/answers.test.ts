@@ -2,6 +2,7 @@
 // never ends. The same over memory and over Redis.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
+import type { Run } from "../../src/core/run.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import type { StartOptions } from "../../src/engine/client.ts";
 import type { RunHandle } from "../../src/engine/run-handle.ts";
@@ -130,7 +131,13 @@ describe.each(["memory", "redis"])("over %s", (kind) => {
     const { run, elsewhere, work } = await begun("asker");
     await run.answer("call-1-1", { to: "home" }, { by: "ann", decisionId: "d1" });
     await elsewhere.answer("call-1-1", { to: "home" }, { by: "ann" });
-    await elsewhere.answer("call-1-1", "sent again", { by: "ann", decisionId: "d1" });
+    // An id names one answer: what is lost must not pass for taken.
+    await elsewhere.answer("call-1-1", { to: "home" }, { by: "ann's new name", decisionId: "d1" });
+    await refusal(
+      elsewhere.answer("call-1-1", "office", { by: "ann", decisionId: "d1" }),
+      "not_allowed",
+      /ann answered it already, at .*stands/,
+    );
     await refusal(
       elsewhere.answer("call-1-1", "office", { by: "ann" }),
       "not_allowed",
@@ -166,6 +173,21 @@ describe.each(["memory", "redis"])("over %s", (kind) => {
     await elsewhere.answer("call-1-1", '{"ok": true, "amount": 3}', { by: "ann" });
     await work();
     expect(await resultsOf(run)).toMatchObject([{ content: '{"ok": true, "amount": 3}' }]);
+  });
+
+  test("an answer made with an older record in view is checked by what the call asks for when it is taken", async () => {
+    const { run } = await begun("confirmer");
+    const before = { ...(await bench.store.load(run.id)), calls: [] } as unknown as Run;
+    /** A process that reads the record as it was before the question, once. */
+    const late = (): RunHandle => {
+      let read = 0;
+      const load = async (runId: string): Promise<Run | null> => (read++ === 0 ? before : bench.store.load(runId));
+      return bench.process({ store: { ...bench.store, load } }).handle(run.id);
+    };
+    await refusal(late().answer("call-1-1", "whatever", { by: "ann" }), "invalid", /the answer: expected object/);
+    expect(await run.status()).toMatchObject({ openCalls: [{ state: "answer" }] });
+    await late().answer("call-1-1", { ok: true, amount: 1 }, { by: "ann" });
+    expect(await resultsOf(run)).toMatchObject([{ content: '{"ok":true,"amount":1}' }]);
   });
 
   test("a person may decline, and the model reads why", async () => {

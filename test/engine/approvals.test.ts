@@ -139,6 +139,30 @@ describe.each(["memory", "redis"])("over %s", (kind) => {
     expect(paid).toEqual(['["ada"]', '["ada"]']);
   });
 
+  test("nor does one that was given before the last one", async () => {
+    const { run, work } = await asked();
+    for (const decisionId of ["d1", "d2", "d1", "d2"]) {
+      failing = true;
+      await run.approve("call-1-1", { by: "ann", decisionId });
+      await work();
+      expect((await run.status()).openCalls).toMatchObject([{ state: "asking" }, {}]);
+    }
+    expect(paid).toEqual(['["ada"]', '["ada"]']);
+  });
+
+  test("a denial under the id of an approval is refused, not lost", async () => {
+    const { run, work } = await asked();
+    failing = true;
+    await run.approve("call-1-1", { by: "ann", decisionId: "d1" });
+    await work();
+    await expect(run.deny("call-1-1", { by: "bob", decisionId: "d1" })).rejects.toMatchObject({
+      code: "not_allowed",
+      message: expect.stringMatching(/decisionId was given to an approval before.*Give this one its own/),
+    });
+    await run.deny("call-1-1", { by: "bob", decisionId: "d2" });
+    expect((await run.status()).openCalls).toHaveLength(1);
+  });
+
   test("what expired is refused, whether or not a worker has noticed", async () => {
     const { run, work } = await asked();
     bench.clock.advance(hourMs - 1);
