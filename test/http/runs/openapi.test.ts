@@ -1,5 +1,6 @@
 // Catches: a document that is no valid OpenAPI, leaves an address out, or describes other answers than are given.
 import { type Schema, Validator } from "@cfworker/json-schema";
+import { Validator as DocumentValidator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, test } from "vitest";
 import { defineAgent } from "../../../src/define-agent.ts";
 import { scriptedModel } from "../../../src/testing/scripted-model.ts";
@@ -68,6 +69,15 @@ test("every address is in it", async () => {
 });
 
 describe("the document", () => {
+  test("is valid OpenAPI 3.1", async () => {
+    const { document } = await makeHttp();
+    const validator = new DocumentValidator();
+    const { valid, errors } = await validator.validate(document);
+    expect([validator.version, valid, errors]).toEqual(["3.1", true, undefined]);
+    const spoilt = { ...document, paths: { ...document.paths, "/spoilt": { get: { responses: 7 } } } };
+    expect(await new DocumentValidator().validate(spoilt)).toMatchObject({ valid: false });
+  });
+
   test("is whole: every reference leads somewhere, every parameter of a path is described, every operation has a name", async () => {
     const { document } = await makeHttp();
     expect(document.openapi).toBe("3.1.0");
