@@ -65,7 +65,7 @@ test("lines of a run carry run, turn and trace, its end its totals, its steps th
   const ofRun = lines.filter(({ runId }) => runId === run.id);
   expect(ofRun.length).toBeGreaterThan(10);
   for (const line of ofRun) {
-    expect(line, line.message).toMatchObject({ traceId: expect.any(String), turn: expect.any(Number) });
+    expect(line).toMatchObject({ traceId: expect.any(String), turn: expect.any(Number) });
   }
   const named = (message: string): Line[] => ofRun.filter((line) => line.message === message);
   expect(named("run ended")).toEqual([

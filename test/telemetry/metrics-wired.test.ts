@@ -96,7 +96,7 @@ test("every metric that is served is in the table, with labels that the table gi
     const name = /^[a-z0-9_]+/.exec(line)?.[0] ?? "";
     if (name === "target_info") continue;
     const metric = table.get(name) ?? table.get(name.replace(/_(bucket|sum|count)$/, ""));
-    expect(metric, name).toBeDefined();
+    expect([name, metric?.name]).toEqual([name, expect.any(String)]);
     const labels = [...line.matchAll(/[{,]([a-z0-9_]+)="/g)].map(([, label]) => label);
     const allowed = [...(metric?.labels ?? []).map(prometheusLabel), "le"];
     expect(labels.filter((label) => !allowed.includes(label ?? ""))).toEqual([]);
