@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { defaultPayloadLimitBytes } from "../core/defaults.ts";
+import { problemOfNesting } from "../core/nesting.ts";
 import { runIdSchema, type StartPayload, startPayloadSchema } from "../core/new-run.ts";
 
 /** Name of the only kind of job that the `runs` queue takes. */
@@ -41,6 +42,8 @@ export function parseStart(job: StartJob, options: { maxPayloadBytes?: number | 
 const mostProblems = 10;
 
 function readPayload(data: unknown, maxBytes: number): { payload?: StartPayload; problems: string[] } {
+  const tooDeep = problemOfNesting(data);
+  if (tooDeep) return { problems: [`data: ${tooDeep}.`] };
   const bytes = jsonBytes(data);
   if (bytes > maxBytes) {
     return { problems: [`data: expected at most ${maxBytes} bytes of JSON, received ${bytes} bytes.`] };

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { limitsSchema } from "./agent.ts";
 import type { RunEvent } from "./event.ts";
 import { givenContentSchema, type InputMessage, inputSchema } from "./message.ts";
+import { problemOfNesting } from "./nesting.ts";
 
 /** What people and programs ask of a run. */
 export type Command = Extract<
@@ -45,6 +46,8 @@ export function problemsOfInput(input: string | InputMessage[]): string[] {
 }
 
 function problemsOf(schema: z.ZodType, value: unknown): string[] {
+  const tooDeep = problemOfNesting(value);
+  if (tooDeep) return [tooDeep];
   const issues = schema.safeParse(value).error?.issues ?? [];
   return issues.map(({ path, message }) => `${path.join(".") || "input"}: ${message}`);
 }

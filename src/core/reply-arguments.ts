@@ -1,3 +1,4 @@
+import { deepestNesting } from "./nesting.ts";
 import { isInexact, parseRelaxed } from "./reply-relaxed.ts";
 import { withoutFence } from "./reply-text-json.ts";
 
@@ -53,7 +54,6 @@ function halfOf(text: string): string | undefined {
   return isTwice ? half : undefined;
 }
 
-const maxDepth = 200;
 const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|[[\]{}]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /**
@@ -67,7 +67,7 @@ function findDoubt(text: string): string | undefined {
       if (colon !== undefined && isRepeated(string, open.at(-1))) return `the key ${shown(string)} is given twice`;
     } else if (/[[{]/.test(token)) {
       open.push(token === "{" ? new Set() : undefined);
-      if (open.length > maxDepth) return "the nesting is too deep";
+      if (open.length > deepestNesting) return "the nesting is too deep";
     } else if (/[\]}]/.test(token)) open.pop();
     else if (isInexact(token)) return `the number ${shown(token)} cannot be held exactly; send it as text`;
   }

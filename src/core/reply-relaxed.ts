@@ -1,4 +1,5 @@
 import { toError } from "./errors.ts";
+import { deepestNesting } from "./nesting.ts";
 
 /**
  * JSON as models write it when they think of Python, JavaScript or Ruby: single and typographic quotes, keys without
@@ -9,7 +10,6 @@ export type RelaxedResult = { ok: true; value: unknown } | { ok: false; problem:
 
 type Reader = { text: string; at: number; depth: number };
 
-const maxDepth = 200;
 const literals: Record<string, unknown> = {
   true: true,
   True: true,
@@ -90,7 +90,7 @@ function readValue(reader: Reader): unknown {
   const next = peek(reader);
   if (next === "{" || next === "[") {
     reader.depth += 1;
-    if (reader.depth > maxDepth) refuse(reader, "the nesting is too deep");
+    if (reader.depth > deepestNesting) refuse(reader, "the nesting is too deep");
     const value = next === "{" ? readObject(reader) : readItems(reader, "]", readValue);
     reader.depth -= 1;
     return value;

@@ -1,3 +1,4 @@
+import { deepestNesting } from "./nesting.ts";
 import { parseRelaxed } from "./reply-relaxed.ts";
 
 /** A call as it was written into the text. */
@@ -85,7 +86,6 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /** Nesting that no call has, and that reading it would have to follow. */
-const maxDepth = 200;
 
 /**
  * The JSON object or list that a text begins with, by its brackets; empty if there is none, it is not closed or it is
@@ -98,7 +98,7 @@ export function jsonPrefix(text: string): string {
     if (token === "{" || token === "[") depth += 1;
     if (token === "}" || token === "]") depth -= 1;
     if (depth === 0) return text.slice(0, index + 1);
-    if (depth > maxDepth) return "";
+    if (depth > deepestNesting) return "";
   }
   return "";
 }

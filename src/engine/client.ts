@@ -4,6 +4,7 @@ import type { Command } from "../core/command.ts";
 import { DroverError, toError, unknownRun } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import { type InputMessage, toInputMessages } from "../core/message.ts";
+import { problemOfNesting } from "../core/nesting.ts";
 import { makeRejectedRun, makeRun, type StartPayload, startPayloadSchema, startPlaceSchema } from "../core/new-run.ts";
 import { owed } from "../core/owed.ts";
 import { type Redaction, redactMessage } from "../core/redact-event.ts";
@@ -251,6 +252,8 @@ function invalid(issues: readonly { path: PropertyKey[]; message: string }[]): D
 }
 
 function parsePayload(value: unknown, limitBytes: number): StartPayload {
+  const tooDeep = problemOfNesting(value);
+  if (tooDeep) throw invalid([{ path: [], message: tooDeep }]);
   const parsed = startPayloadSchema.safeParse(value);
   if (!parsed.success) throw invalid(parsed.error.issues);
   const bytes = Buffer.byteLength(JSON.stringify(parsed.data));

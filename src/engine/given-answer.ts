@@ -1,5 +1,6 @@
 import { DroverError } from "../core/errors.ts";
 import type { Content, ContentPart } from "../core/message.ts";
+import { problemOfNesting } from "../core/nesting.ts";
 import { isAttachment } from "../core/parts.ts";
 import type { OpenCall } from "../core/run.ts";
 import type { SchemaCheck } from "../ports.ts";
@@ -13,6 +14,8 @@ const mostShown = 20;
  * @throws DroverError "invalid" naming every place that does not fit: path, expected, received.
  */
 export function toAnswerContent(value: unknown, call: OpenCall | undefined, check: SchemaCheck): Content {
+  const tooDeep = problemOfNesting(value);
+  if (tooDeep) throw new DroverError("invalid", `The answer was not taken, and the question stays open: ${tooDeep}.`);
   const schema = call?.state === "answer" ? call.answerSchema : undefined;
   if (!schema) return isParts(value) ? value : toText(value);
   const text = toText(value);

@@ -11,6 +11,14 @@ test("[G2] starting a run again queues its step, if whoever started it first did
   expect(bench.queue.list()).toMatchObject([{ step: { kind: "model", owedAt: 1 } }]);
 });
 
+test("[G7] input nested without end is refused in words", async () => {
+  const bench = makeBench();
+  const deep: unknown = JSON.parse("[".repeat(100_000) + "]".repeat(100_000));
+  const start = bench.process().client.start("a", "go", { runId: "order-1", metadata: { deep } });
+  await expect(start).rejects.toThrow(/The run was not started: input: .*at most 200 deep/);
+  expect(await bench.store.load("order-1")).toBeNull();
+});
+
 describe("a job of the runs queue", () => {
   test("[G7] that is malformed is kept as rejected, and its id is free for a corrected one", async () => {
     const bench = makeBench();
