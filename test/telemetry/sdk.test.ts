@@ -5,14 +5,15 @@ import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@open
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { stepSpanId } from "../../src/telemetry/ids.ts";
 import { type StartedTelemetry, startTelemetry } from "../../src/telemetry/sdk.ts";
-import { type OtlpReceiver, startOtlpReceiver } from "../support/otlp-receiver.ts";
-import { aRun, canary, ended, modelSpan, recordingLogger, toolSpan } from "./fixtures.ts";
+import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver } from "../support/otlp-receiver.ts";
+import { approval, aRun, canary, ended, modelSpan, recordingLogger, toolSpan } from "./fixtures.ts";
 
 const loaded = (): string[] =>
   Object.keys(createRequire(import.meta.url).cache).filter((path) => path.includes("@opentelemetry/sdk-node/"));
 
 let receiver: OtlpReceiver;
 const started: StartedTelemetry[] = [];
+const fixedTrace = { traceId: "0af7651916cd43dd8448eb211c80319c", rootSpanId: "b7ad6b7169203331", flags: 1 };
 const logger = recordingLogger();
 
 beforeEach(async () => {
@@ -117,6 +118,26 @@ describe("on", () => {
     const [span] = await receiver.waitFor((all) => all.length === 1);
     expect(span?.resource["service.name"]).toBe("shop-agents");
     expect(span?.attributes["gen_ai.input.messages"]).toContain(canary);
+  });
+
+  test("spans that go straight to the processor are those that a tracer makes, and limits of attributes hold", async () => {
+    const send = async (env: Record<string, string>): Promise<ReceivedSpan[]> => {
+      const { telemetry, shutdown } = start({ ...json(), ...env });
+      const run = { ...aRun(telemetry), trace: fixedTrace };
+      telemetry.recordStart(run);
+      telemetry.recordStep(modelSpan(run));
+      telemetry.recordStep(toolSpan(run, { errorType: "timeout" }));
+      telemetry.recordApproval(run, approval);
+      telemetry.recordEnd(ended(run, { status: "failed", stopReason: "deadline" }));
+      await shutdown();
+      return receiver.spans.splice(0);
+    };
+    const straight = await send({});
+    // A limit has the tracer make them.
+    expect(await send({ OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: "10000" })).toEqual(straight);
+    expect(straight).toHaveLength(5);
+    const short = await send({ OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: "4" });
+    expect(short.map(({ attributes }) => attributes["gen_ai.agent.name"])).toEqual(Array.from(short, () => "supp"));
   });
 
   test("spans of user code hang under the step's span, which comes later", async () => {
