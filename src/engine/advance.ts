@@ -76,7 +76,7 @@ export function createAdvance(deps: Deps): Advance {
   }
 
   async function run(runId: string, event: RunEvent, options: AdvanceOptions): Promise<AdvanceResult> {
-    let head: Run | null = newer(options.head, recent(runId)) ?? null;
+    let head: Run | null = newest(options.head, recent(runId)) ?? null;
     let fresh = head === null;
     head ??= await store.load(runId);
     while (head) {
@@ -113,9 +113,10 @@ function isSameRun(a: Run, b: Run): boolean {
   return a.createdAt === b.createdAt && a.inputHash === b.inputHash;
 }
 
-function newer(a: Run | undefined, b: Run | undefined): Run | undefined {
-  if (!a || !b) return a ?? b;
-  return a.revision >= b.revision ? a : b;
+/** What this process remembers may be of a run that was deleted since: who loaded a head knows better. */
+function newest(given: Run | undefined, known: Run | undefined): Run | undefined {
+  if (!given || !known) return given ?? known;
+  return isSameRun(given, known) && known.revision > given.revision ? known : given;
 }
 
 /** Steps that this change made owed: those named by its own revision. All others were queued by earlier commits. */

@@ -115,3 +115,35 @@ test("a deletion is announced, so that who holds a step of the run lets go of it
   await client.delete("run-a");
   expect(heard).toEqual(["run-a"]);
 });
+
+test("what a process remembers of a deleted run does not stand in the way of another one that took its id", async () => {
+  const bench = makeBench();
+  const looked: number[] = [];
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    parameters: z.object({ n: z.number() }),
+    effect: "read",
+    execute: ({ n }) => `seen ${looked.push(n)}`,
+  });
+  const turns = [1, 2].map((n) => ({ toolCalls: [{ name: "look", arguments: { n } }] }));
+  const agent = defineAgent({ name: "a", instructions: "", model: scriptedModel([...turns, "done"]), tools: [look] });
+  // It does not hear of the deletion.
+  const deaf = bench.process({ agents: [agent], signals: createMemorySignals() });
+  const other = bench.process({ agents: [agent] });
+  await other.client.start("a", "go", { runId: "run-a" });
+  for (let step = 0; step < 3; step += 1) await bench.queue.run(deaf.runStep);
+  await other.client.command("run-a", { type: "cancel_requested", by: "ann", reason: "over" });
+  await other.client.delete("run-a");
+  await bench.queue.drain(other.runStep, { advanceTime: false });
+  bench.clock.advance(1);
+  await other.client.start("a", "another", { runId: "run-a" });
+  await bench.queue.run(other.runStep);
+  looked.length = 0;
+  // A tool's step, of which the head alone is read.
+  await bench.queue.run(deaf.runStep);
+  expect(await bench.store.load("run-a")).toMatchObject({ turns: 1, calls: [], model: { attempt: 1 } });
+  await bench.queue.drain(deaf.runStep, { advanceTime: false });
+  expect(await bench.store.load("run-a")).toMatchObject({ status: "completed", turns: 3 });
+  expect(looked).toEqual([1, 2]);
+});
