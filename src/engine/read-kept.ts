@@ -28,7 +28,9 @@ export async function readKept(
 
 /** The result of a call. @throws DroverError "not_found" */
 export async function findResult(store: RunStore, run: Run, callId: string): Promise<ToolMessage> {
-  const early = (await store.readResults(run.runId))[callId];
+  const results = await store.readResults(run.runId);
+  // A caller's word: every object has something under "constructor".
+  const early = Object.hasOwn(results, callId) ? results[callId] : undefined;
   if (early) return early;
   for (const [from, to] of ownParts(run).reverse()) {
     const messages = await store.readMessages(transcriptOf(run), from, to);

@@ -1,4 +1,4 @@
-import type { AgentDefinition } from "../core/agent.ts";
+import type { AgentDefinition, ToolSpec } from "../core/agent.ts";
 import type { FeedEntry } from "../core/event.ts";
 import type { Message, ToolMessage } from "../core/message.ts";
 import type { Redaction } from "../core/redact-event.ts";
@@ -19,6 +19,8 @@ export type ReportContent = {
   /** Results that wait for the others of their turn. */
   readEarly(): Promise<Record<string, ToolMessage>>;
   definition(hash: string): Promise<AgentDefinition | null>;
+  /** Tools that came with the start. */
+  readonly callerTools: readonly ToolSpec[];
   /** The summary with this sequence number. */
   summary(seq: number): Promise<Summarised | undefined>;
 };
@@ -53,6 +55,7 @@ export function createReportContent(
       const early = Object.entries(await store.readResults(run.runId));
       return Object.fromEntries(early.map(([callId, result]) => [callId, redact(result) as ToolMessage]));
     },
+    callerTools: redactor.value(run.tools ?? []),
     definition: (hash) => once(`definition ${hash}`, async () => redactor.value(await store.getDefinition(hash))),
     summary: (seq) =>
       once(`summary ${seq}`, async () => {

@@ -164,7 +164,7 @@ async function toRequest(reading: Reading, answered: StoredRequest["answered"]):
   const goal = goalAt(run, answered.message);
   const restated: [number, number][] = goal !== undefined && remindsIn(answered.manifest) ? [[goal, goal + 1]] : [];
   if (!hasAll(messages, [...rangesOf(answered.manifest), ...restated])) return overviewOf(stored);
-  return wholeRequestOf(stored, { messages, goal, cutText, builtIn: [...(run.tools ?? []), readResultSpec] });
+  return wholeRequestOf(stored, { messages, goal, cutText, builtIn: [...content.callerTools, readResultSpec] });
 }
 
 function hasAll(

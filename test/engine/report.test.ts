@@ -362,3 +362,17 @@ describe("a run that", () => {
     expect(JSON.stringify(turns)).not.toContain("abcdefghijklmnop");
   });
 });
+
+test("[G6] secrets in the tools that came with the start are not shown", async () => {
+  const secret = `sk-proj-${"aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5".repeat(1)}`;
+  const bench = makeBench();
+  const agent = defineAgent({ name: "a", instructions: "", model: scriptedModel(["done"]) });
+  const engine = bench.process({ agents: [agent] });
+  const parameters = { type: "object", properties: { key: { type: "string", description: `such as ${secret}` } } };
+  const tools = [{ name: "book", description: `Books with ${secret}.`, parameters }];
+  const { runId } = await engine.client.start("a", "go", { tools });
+  await bench.queue.drain(engine.runStep, { advanceTime: false });
+  const page = await engine.handle(runId).turns();
+  expect(page.turns[0]?.request?.tools).toMatchObject([{ name: "book" }]);
+  expect(JSON.stringify(page)).not.toContain(secret);
+});
