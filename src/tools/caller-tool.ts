@@ -3,6 +3,7 @@
 import type { ToolSpec } from "../core/agent.ts";
 import type { CallPlan } from "../core/event.ts";
 import type { PlanOptions } from "../ports.ts";
+import { toBounded } from "./bounded-schema.ts";
 import { describeDryRun } from "./describe-call.ts";
 import { isObject, type JsonSchema } from "./json-schema.ts";
 import { badArgumentsMessage, badJsonMessage } from "./messages.ts";
@@ -49,36 +50,4 @@ function read(schema: JsonSchema): Checkable {
   } catch {
     return any;
   }
-}
-
-/** Keywords that may take for ever: regular expressions of a stranger, and comparisons of all with all. */
-const dropped = new Set(["pattern", "patternProperties", "format", "uniqueItems"]);
-const references = new Set(["$ref", "$dynamicRef", "$recursiveRef"]);
-const values = new Set(["enum", "const", "default", "examples", "required"]);
-const maps = new Set(["properties", "$defs", "definitions", "dependentSchemas"]);
-
-/** The schema without what may take for ever, and the number of its parts; undefined if it refers to parts of itself. */
-function toBounded(schema: JsonSchema): { schema: JsonSchema; nodes: number } | undefined {
-  let nodes = 0;
-  let refers = false;
-  const inner = (value: unknown): unknown => {
-    nodes += 1;
-    if (Array.isArray(value)) return value.map(inner);
-    return isObject(value) ? toInner(value) : value;
-  };
-  const toInner = (part: JsonSchema): JsonSchema => {
-    const kept = Object.entries(part).filter(([key]) => !dropped.has(key));
-    refers ||= kept.some(([key]) => references.has(key));
-    return Object.fromEntries(kept.map(([key, value]) => [key, toKeyword(key, value)]));
-  };
-  const toKeyword = (key: string, value: unknown): unknown => {
-    if (values.has(key)) {
-      nodes += Array.isArray(value) ? value.length : 1;
-      return value;
-    }
-    if (!maps.has(key) || !isObject(value)) return inner(value);
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, inner(one)]));
-  };
-  const bounded = toInner(schema);
-  return refers ? undefined : { schema: bounded, nodes };
 }

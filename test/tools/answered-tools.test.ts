@@ -123,6 +123,35 @@ describe("a tool of the run's caller", () => {
     expect(planOf('{"b":1}', odd)).toEqual({ type: "answer", from: "caller" });
   });
 
+  test.each([
+    { required: 5 },
+    { required: [5] },
+    { enum: null },
+    { allOf: {} },
+    { anyOf: [] },
+    { oneOf: "x" },
+    { not: 5 },
+    { if: false, else: null },
+    { properties: null },
+    { dependentRequired: { b: 5 } },
+    { dependentSchemas: { b: null } },
+    { dependencies: { b: 5 } },
+    { minProperties: "many" },
+    { additionalProperties: 5 },
+    { $id: 5 },
+    { properties: { b: null } },
+    { properties: { b: { multipleOf: 0 } } },
+    { properties: { b: { type: ["integer", 5] } } },
+    { properties: { b: { maximum: "x", exclusiveMinimum: [] } } },
+    { properties: { b: { items: 5, prefixItems: 5 } } },
+  ])("whose schema says %j asks nothing by that, and all the rest", (nonsense) => {
+    const { properties = {}, ...others } = nonsense as { properties?: object };
+    const known = properties === null ? null : { ...properties, seats: { type: "integer" } };
+    const odd = { ...book, parameters: { type: "object", ...others, properties: known } };
+    expect(planOf('{"b":1}', odd)).toEqual({ type: "answer", from: "caller" });
+    if (known) expect(planOf('{"b":1,"seats":"x"}', odd)).toMatchObject({ type: "settle" });
+  });
+
   test("whose schema would take for ever to check by is not checked by it", () => {
     // Each level asks for the next one twice: 2^40 checks.
     const levels = Array.from({ length: 40 }, (_, level) => {
