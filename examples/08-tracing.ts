@@ -9,12 +9,15 @@ import { calculator, createDrover, defineAgent } from "../src/index.ts";
 import { scriptedModel } from "../src/testing/index.ts";
 import { findRedis } from "./support/redis.ts";
 
-type Span = { name: string; traceId: string; spanId: string; parentSpanId?: string; startTimeUnixNano: string };
+type Times = { startTimeUnixNano: string; endTimeUnixNano: string };
+type Span = { name: string; traceId: string; spanId: string; parentSpanId?: string } & Times;
 type Body = { resourceSpans: { scopeSpans: { spans: Span[] }[] }[] };
 
 const spans: Span[] = [];
 async function collect(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const body = (await json(request)) as Body;
+  // Metrics come to the same endpoint, under another path.
+  const isTraces = request.url === "/v1/traces";
+  const body = isTraces ? ((await json(request)) as Body) : { resourceSpans: [] };
   spans.push(...body.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)));
   response.writeHead(200, { "content-type": "application/json" }).end("{}");
 }
@@ -51,7 +54,8 @@ const ids = new Set(tree.map((span) => span.spanId));
 const byStart = (a: Span, b: Span): number => Number(BigInt(a.startTimeUnixNano) - BigInt(b.startTimeUnixNano));
 
 function print(parent: Span, indent: string): void {
-  console.log(`${indent}${parent.name}`);
+  const ms = Number(BigInt(parent.endTimeUnixNano) - BigInt(parent.startTimeUnixNano)) / 1e6;
+  console.log(`${indent}${parent.name}`.padEnd(40), `${ms.toFixed(1).padStart(6)} ms`);
   const children = tree.filter((span) => span.parentSpanId === parent.spanId).sort(byStart);
   for (const child of children) print(child, `${indent}  `);
 }
