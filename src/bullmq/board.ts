@@ -41,6 +41,10 @@ export function createBoard({ connection, prefix, names, basePath, redactor }: B
     options: { uiConfig: { boardTitle: "Drover: raw queues", showWorkers: false } },
   });
   const app = new Hono();
+  // Whoever serves the board tells of its failures as of all others.
+  app.onError((error) => {
+    throw error;
+  });
   app.route(basePath, adapter.registerPlugin() as unknown as Hono);
   let askedAt = Number.NEGATIVE_INFINITY;
 
@@ -62,7 +66,7 @@ export function createBoard({ connection, prefix, names, basePath, redactor }: B
     async fetch(request) {
       // Its own way of saying that it is read-only still has routes that write.
       if (request.method !== "GET" && request.method !== "HEAD")
-        return new Response("The board only shows.", { status: 405 });
+        return new Response("The board only shows.", { status: 405, headers: { allow: "GET, HEAD" } });
       await addQueues();
       return withPolicy(await app.fetch(withoutEndSlash(request)));
     },
@@ -111,7 +115,8 @@ type FileOptions = { rewriteRequestPath: (path: string) => string };
 function serveFiles({ rewriteRequestPath }: FileOptions): MiddlewareHandler {
   const folder = join(root, "static");
   return async (context) => {
-    const file = normalize(join(folder, decodeURIComponent(rewriteRequestPath(context.req.path))));
+    // Their names need no escapes, so that none are undone.
+    const file = normalize(join(folder, rewriteRequestPath(context.req.path)));
     const type = types[file.slice(file.lastIndexOf(".") + 1)];
     if (!file.startsWith(folder + sep) || type === undefined) return context.notFound();
     const body = await readFile(file).catch(() => undefined);

@@ -5,13 +5,14 @@ import { runIdSchema } from "../core/new-run.ts";
 import type { StartOptions } from "../engine/client.ts";
 import type { RunHandle } from "../engine/run-handle.ts";
 import { createAccess } from "./access/access.ts";
+import { allowedMethods } from "./methods.ts";
 import { limitNesting } from "./nesting.ts";
 import { createPages } from "./pages/pages.ts";
 import { answerProblem, createErrorHandler, isOpenAiPath, toProblem } from "./problem.ts";
 import { createRunsApi } from "./runs/runs-api.ts";
 import { createServiceRoutes } from "./runs/service-routes.ts";
 import { runsFor } from "./scoped-runs.ts";
-import type { HttpDeps, HttpEnv, Peer, RunApi } from "./types.ts";
+import type { HttpApp, HttpContext, HttpDeps, HttpEnv, Peer, RunApi } from "./types.ts";
 import { createV1 } from "./v1/v1.ts";
 
 /**
@@ -25,13 +26,7 @@ export function createHttp(deps: HttpDeps): (request: Request, peer?: Peer) => P
   const api = createRunsApi(deps);
   const runs = withSharedFeed(deps);
   app.onError(createErrorHandler(deps.logger));
-  app.notFound((context) =>
-    answerProblem(context, {
-      status: 404,
-      code: "not_found",
-      detail: "Nothing is at this address. See /openapi.json.",
-    }),
-  );
+  app.notFound((context) => answerUnserved(app, context));
   app.use(access.identify);
   app.use(limitTime(deps.settings.requestTimeoutMs));
   app.use(limitBody(deps.settings.bodyLimitBytes));
@@ -48,6 +43,20 @@ export function createHttp(deps: HttpDeps): (request: Request, peer?: Peer) => P
   app.route("/", createServiceRoutes(deps, api));
   app.route("/", createPages(deps));
   return async (request, peer = {}) => app.fetch(request, peer);
+}
+
+/** Nothing is there, or nothing that takes the method: then `Allow` says what it takes (RFC 9110, 15.5.6). */
+function answerUnserved(app: HttpApp, context: HttpContext): Response | Promise<Response> {
+  const { method, path } = context.req;
+  const allowed = allowedMethods(app, path);
+  if (allowed.length === 0) {
+    const detail = "Nothing is at this address. See /openapi.json.";
+    return answerProblem(context, { status: 404, code: "not_found", detail });
+  }
+  const headers = { Allow: allowed.join(", ") };
+  if (method === "OPTIONS") return context.body(null, 204, headers);
+  const detail = `This address takes no ${method}, only ${allowed.join(", ")}. See /openapi.json.`;
+  return answerProblem(context, { status: 405, code: "invalid", detail, headers });
 }
 
 /** Watching a run reads over what all watchers share. */

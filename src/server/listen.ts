@@ -47,7 +47,9 @@ function makeServer(answer: Answer, { requestTimeoutMs }: HttpSettings): Server 
     const { incoming } = env as HttpBindings;
     // It would send back what it was sent, and a request of this method cannot even be made.
     if (request.method === "TRACE" || request.method === "TRACK")
-      return Promise.resolve(new Response(null, { status: 405 }));
+      return Promise.resolve(
+        new Response(null, { status: 405, headers: { allow: "OPTIONS, GET, HEAD, POST, DELETE" } }),
+      );
     return answer(toRequest(request, incoming), { address: incoming.socket.remoteAddress });
   };
   const server = createAdaptorServer({

@@ -68,6 +68,13 @@ test("changes nothing, whatever is asked of it", async () => {
     ["POST", "/ui/queues/api/queues/runs/add"],
     ["DELETE", "/ui/queues/api/queues/runs/1"],
   ] as const) {
-    expect((await ask(path, { method })).status).toBe(405);
+    const response = await ask(path, { method });
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
   }
+});
+
+test("a path that cannot be read is as good as none", async () => {
+  const { ask } = await openBoard();
+  for (const path of ["/ui/queues/static/%", "/ui/queues/static/%E0%A4%A", "/ui/queues/static/..%2f..%2fpackage.json"])
+    expect([path, (await ask(path)).status]).toEqual([path, 404]);
 });

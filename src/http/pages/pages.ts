@@ -66,6 +66,6 @@ function addBoard(app: HttpApp, { board }: HttpDeps): void {
   if (!board) return;
   const admin = requireScope("admin");
   for (const path of ["/ui/queues", "/ui/queues/*"]) {
-    app.all(path, admin, refuseTenants, (context) => board(context.req.raw));
+    app.get(path, admin, refuseTenants, (context) => board(context.req.raw));
   }
 }
