@@ -129,6 +129,26 @@ describe("reading", () => {
     expect(trouble).toEqual([]);
   });
 
+  test("a stream that is refused for a while is asked for again, and a flood of text leaves the page usable", async () => {
+    const gate = Promise.withResolvers<void>();
+    const { url, http } = await openSite({ stage: { mayGoOn: () => gate.promise } });
+    await http.drover.start("tester", "flood", { runId: "run-1" });
+    const { page } = await openPage(browser);
+    let refused = 0;
+    await page.route("**/events?*", (route) => {
+      refused += 1;
+      return refused === 1 ? route.fulfill({ status: 502, body: "away" }) : route.continue();
+    });
+    await page.goto(`${url}/ui/runs/run-1`);
+    const live = page.locator("[data-live-text]");
+    await live.getByText("word 2999").waitFor();
+    expect(refused).toBe(2);
+    expect(await live.evaluate((element) => element.textContent?.length ?? 0)).toBeLessThanOrEqual(40_000);
+    expect(await live.evaluate((element) => element.childNodes.length)).toBeLessThan(1_000);
+    gate.resolve();
+    await page.locator(".run-head .badge", { hasText: "completed" }).waitFor();
+  });
+
   test("what the model saw is fetched when it is asked for", async () => {
     const { url, start } = await openSite();
     await start("run-1", "hostile", "completed");

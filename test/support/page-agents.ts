@@ -44,6 +44,14 @@ export function pageAgents({ mayGoOn = async () => {} }: PageAgentsOptions = {})
     return { fail: { class: "transient", code: "cut", message: "the line was cut" } };
   }
 
+  async function flood(onText: (text: string) => void): Promise<ScriptedStep> {
+    const words = Array.from({ length: 3_000 }, (_, index) => `of all the words there are this is word ${index} `);
+    for (const word of words) onText(word);
+    onText("and that is all that there is to be said of words. ");
+    await mayGoOn(1);
+    return { text: "That was a lot." };
+  }
+
   async function say({ messages, turn, attempt, onText, signal }: ModelRequest): Promise<ScriptedStep> {
     const first = textOf(messages.find(({ role }) => role === "user")?.content ?? "");
     const [word = ""] = first.split(" ");
@@ -54,6 +62,7 @@ export function pageAgents({ mayGoOn = async () => {} }: PageAgentsOptions = {})
     if (word === "hostile") return call("look", { at: "hostile" });
     if (word === "large") return call("look", { at: "large" });
     if (word === "stumble") return stumble(attempt, onText);
+    if (word === "flood") return flood(onText);
     if (word !== "write") return "Hello.";
     // The last words are held back until it is sure that they are no part of a secret.
     const pieces = [

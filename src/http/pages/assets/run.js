@@ -10,8 +10,27 @@ export function watchRun(run) {
   /** @type {EventSource | undefined} */
   let source;
   const open = () => {
+    source?.close();
     live.clear();
-    if (run.dataset.events) source = listen(run, live, update);
+    if (run.dataset.events) source = listen(run, live, { update, refused, opened });
+  };
+  // A browser connects again when a connection breaks, but not after an answer that is no stream, such as a proxy gives
+  // while the server is away.
+  let refusals = 0;
+  const refused = () => {
+    // Tells whether there is still something to watch.
+    void update();
+    setTimeout(
+      () => {
+        if (document.visibilityState === "visible" && source?.readyState === EventSource.CLOSED) open();
+      },
+      Math.min(1000 * 2 ** refusals, 30_000),
+    );
+    refusals += 1;
+  };
+  const opened = () => {
+    refusals = 0;
+    showOffline(false);
   };
   open();
   // A browser has few connections to one server: tabs that nobody looks at give theirs back.
@@ -43,6 +62,7 @@ function createUpdate(run, onEnd) {
     if (isBusy(run)) return 1000;
     pending = false;
     await refresh(["run"]);
+    showOffline(false);
     document.title = `${run.dataset.title} · Drover`;
     const now = run.querySelectorAll(".ask").length;
     if (now > asks) announce("The run waits for a decision");
@@ -59,6 +79,7 @@ function createUpdate(run, onEnd) {
     asking = true;
     const wait = await once().catch(() => {
       pending = true;
+      showOffline(true);
       return 3000;
     });
     setTimeout(() => {
@@ -80,9 +101,9 @@ const kinds = [
 /**
  * @param {HTMLElement} run
  * @param {ReturnType<typeof createLive>} live
- * @param {() => Promise<void>} update
+ * @param {{ update: () => Promise<void>, refused: () => void, opened: () => void }} on
  */
-function listen(run, live, update) {
+function listen(run, live, { update, refused, opened }) {
   const source = new EventSource(`${run.dataset.events}?after=${run.dataset.seq}`);
   source.addEventListener("text", (event) => live.add(JSON.parse(event.data)));
   source.addEventListener("text_superseded", (event) => live.strike(JSON.parse(event.data)));
@@ -91,50 +112,85 @@ function listen(run, live, update) {
     live.clear();
     void update();
   });
-  source.addEventListener("open", () => showOffline(false));
+  source.addEventListener("open", opened);
   source.addEventListener("error", () => {
-    // Closed for good: the run has ended, or the server refuses. A look at the page tells which.
-    if (source.readyState === EventSource.CLOSED) void update();
+    // Closed for good: the run has ended, or the server refuses.
+    if (source.readyState === EventSource.CLOSED) refused();
     else showOffline(true);
   });
   return source;
 }
 
+/** So much of a text that is arriving is shown: laying all of a long one out again at each piece would take all the time. */
+const mostShown = 20_000;
+/** Pieces are put in together, since a thousand of them may come in a second. */
+const gatherMs = 60;
+
+// As the server shows them: what could not be seen, or turns the direction of writing.
+const hidden = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+/** @param {string} char */
+const nameOf = (char) => `⟨U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+
 /** The text that is arriving. Text that came to nothing stays, struck out, until another takes its place. */
 function createLive() {
   /** @type {string | undefined} */
   let execution;
+  let shown = "";
+  let gathered = "";
+  let timer = 0;
+  let isVoid = false;
+
   /** @returns {{ box: HTMLElement, text: HTMLElement } | undefined} */
   const find = () => {
     const box = document.getElementById("live");
     const text = box?.querySelector("[data-live-text]");
     return box && text instanceof HTMLElement ? { box, text } : undefined;
   };
+  const show = () => {
+    timer = 0;
+    const found = find();
+    if (!found) return;
+    const { box, text } = found;
+    const fresh = gathered.replaceAll("\r\n", "\n").replace(hidden, nameOf);
+    gathered = "";
+    box.hidden = execution === undefined;
+    box.classList.toggle("is-void", isVoid);
+    if (shown === "" || shown.length + fresh.length > 2 * mostShown) {
+      shown = (shown + fresh).slice(-mostShown);
+      text.textContent = shown;
+    } else {
+      shown += fresh;
+      if (fresh !== "") text.append(fresh);
+    }
+  };
+  const showSoon = () => {
+    timer ||= setTimeout(show, gatherMs);
+  };
+  /** @param {string | undefined} next */
+  const begin = (next) => {
+    execution = next;
+    shown = "";
+    gathered = "";
+    isVoid = false;
+  };
+
   return {
     /** @param {{ execution: string, text: string }} event */
     add(event) {
-      const found = find();
-      if (!found) return;
-      const { box, text } = found;
-      if (event.execution !== execution) {
-        text.textContent = "";
-        box.classList.remove("is-void");
-      }
-      execution = event.execution;
-      box.hidden = false;
-      text.append(event.text);
+      if (event.execution !== execution) begin(event.execution);
+      gathered += event.text;
+      showSoon();
     },
     /** @param {{ execution: string }} event */
     strike(event) {
-      if (event.execution === execution) find()?.box.classList.add("is-void");
+      if (event.execution !== execution) return;
+      isVoid = true;
+      showSoon();
     },
     clear() {
-      execution = undefined;
-      const found = find();
-      if (!found) return;
-      found.box.hidden = true;
-      found.box.classList.remove("is-void");
-      found.text.textContent = "";
+      begin(undefined);
+      clearTimeout(timer);
+      show();
     },
   };
 }
