@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { limitsSchema } from "./agent.ts";
 import type { RunEvent } from "./event.ts";
-import { givenContentSchema, type InputMessage, inputSchema } from "./message.ts";
+import { givenContentSchema, type InputMessage, inputSchema, type Message } from "./message.ts";
 import { problemOfNesting } from "./nesting.ts";
 
 /** What people and programs ask of a run. */
@@ -37,7 +37,18 @@ const commandSchema = z.discriminatedUnion("type", [
 
 /** What is wrong with a command, in words; empty if nothing. What does not fit could not be read again once stored. */
 export function problemsOfCommand(command: Command): string[] {
-  return problemsOf(commandSchema, command);
+  if (command.type !== "input_received") return problemsOf(commandSchema, command);
+  return problemsOf(commandSchema, { ...command, messages: command.messages.map(asGiven) });
+}
+
+/** A message as it was given, without what we name its calls by. */
+function asGiven(message: Message): unknown {
+  if (message.role === "tool") {
+    const { callId: _callId, name: _name, outcome: _outcome, ...given } = message;
+    return given;
+  }
+  if (message.role !== "assistant" || !message.toolCalls) return message;
+  return { ...message, toolCalls: message.toolCalls.map(({ callId: _callId, ...call }) => call) };
 }
 
 /** The same for input that a run is sent. */

@@ -21,6 +21,8 @@ const mostAtOnce = 16;
 const largePortion = 250_000;
 /** Looked at this often even if no signal came: signals are best effort. */
 const lookEveryMs = 1_000;
+/** How many looks without an event it takes to see whether the run is still there. */
+const checkEvery = 3;
 
 export type FollowOptions = {
   /** Goes on after the event with this `id` or `seq`; default: from the beginning. */
@@ -33,6 +35,8 @@ export type FollowOptions = {
 /** What a feed is made of; of the signals only that something happened. */
 export type FollowDeps = {
   store: Pick<RunStore, "load" | "readFeed" | "readLive" | "readMessages" | "readResults">;
+  /** When the run was created that is followed, and whoever has its id now; default: from the first entry of the feed. */
+  birth?: { at: number; now(): Promise<number | undefined> } | undefined;
   signals: Pick<Signals, "onRun">;
 };
 type Store = FollowDeps["store"];
@@ -40,7 +44,8 @@ type Store = FollowDeps["store"];
 /**
  * A run's feed, from any point, during and after the run: ends with the event that ended it.
  *
- * @throws DroverError "invalid" for an `after` that is no event's id, "not_found" for an unknown run.
+ * @throws DroverError "invalid" for an `after` that is no event's id, "not_found" for an unknown run, and for one that
+ *   was deleted meanwhile: another that took its id is not followed.
  */
 export async function* follow(
   deps: FollowDeps,
@@ -53,25 +58,45 @@ export async function* follow(
   if (!position) {
     throw new DroverError("invalid", `after: expected the id or seq of an event, got ${JSON.stringify(options.after)}`);
   }
+  const { at: bornAt, now: birthNow } = deps.birth ?? (await birthOf(store, runId));
+  /** After each reading, of whatever: a run is deleted as a whole, and with it goes its time of creation. */
+  const check = async (): Promise<void> => {
+    if ((await birthNow()) !== bornAt) throw unknownRun(runId);
+  };
   const bell = createBell(signal);
   let unsubscribe: () => void = () => {};
   try {
     unsubscribe = await signals.onRun(runId, bell.ring);
     const reader = await createReader(store, runId, { position, wholeText: options.wholeText });
-    while (!signal?.aborted) {
+    for (let idle = 1; !signal?.aborted; idle += 1) {
       let count = 0;
       for await (const events of reader.read()) {
+        if (events.length === 0) continue;
+        await check();
         count += events.length;
         yield* events;
         if (signal?.aborted) return;
       }
       if (reader.ended()) return;
+      if (count > 0) idle = 0;
+      else if (idle % checkEvery === 0) await check();
       if (count === 0) await bell.wait(lookEveryMs);
     }
   } finally {
     unsubscribe();
     bell.close();
   }
+}
+
+/** Tells a run from another one that takes its id after it was deleted. @throws DroverError "not_found" */
+export async function birthOf(
+  store: Pick<RunStore, "readFeed">,
+  runId: string,
+): Promise<NonNullable<FollowDeps["birth"]>> {
+  const now = async (): Promise<number | undefined> => (await store.readFeed(runId, 0, 1))[0]?.at;
+  const at = await now();
+  if (at === undefined) throw unknownRun(runId);
+  return { at, now };
 }
 
 type Bell = { ring: () => void; wait: (ms: number) => Promise<void>; close: () => void };

@@ -16,8 +16,9 @@ import { createRefresher } from "./watch-refresher.ts";
 type Store = FollowDeps["store"];
 
 export type Source = FollowDeps & { close(): void };
+type SourceDeps = FollowDeps & { birth: NonNullable<FollowDeps["birth"]> };
 
-export function createSource({ store, signals }: FollowDeps, runId: string, budget: Budget): Source {
+export function createSource({ store, signals, birth }: SourceDeps, runId: string, budget: Budget): Source {
   const shelf = createShelf(budget);
   const once = createOnce();
   const tail = createTail(shelf);
@@ -26,6 +27,7 @@ export function createSource({ store, signals }: FollowDeps, runId: string, budg
   const bells = createBells(signals, runId, refresher.soil);
 
   return {
+    birth: { at: birth.at, now: () => once("birth", birth.now) },
     signals: bells,
     store: {
       load: () => refresher.readHead(),

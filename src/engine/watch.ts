@@ -1,5 +1,5 @@
 import type { RunFeedEvent } from "../core/feed.ts";
-import { type FollowDeps, type FollowOptions, follow } from "./follow.ts";
+import { birthOf, type FollowDeps, type FollowOptions, follow } from "./follow.ts";
 import { createBudget } from "./watch-budget.ts";
 import { createSource, type Source } from "./watch-source.ts";
 
@@ -22,16 +22,19 @@ export function createWatch({ store, signals, cacheBytes = defaultCacheBytes }: 
   const budget = createBudget(cacheBytes);
   const sources = new Map<string, { source: Source; watchers: number }>();
 
-  function enter(runId: string): { source: Source; leave: () => void } {
-    const place = sources.get(runId) ?? { source: createSource({ store, signals }, runId, budget), watchers: 0 };
-    sources.set(runId, place);
+  /** Another run that takes the id of a deleted one has a source of its own: this one holds the first one's content. */
+  async function enter(runId: string): Promise<{ source: Source; leave: () => void }> {
+    const birth = await birthOf(store, runId);
+    const name = `${runId} ${birth.at}`;
+    const place = sources.get(name) ?? { source: createSource({ store, signals, birth }, runId, budget), watchers: 0 };
+    sources.set(name, place);
     place.watchers += 1;
     return {
       source: place.source,
       leave() {
         place.watchers -= 1;
         if (place.watchers > 0) return;
-        sources.delete(runId);
+        sources.delete(name);
         place.source.close();
       },
     };
@@ -39,7 +42,7 @@ export function createWatch({ store, signals, cacheBytes = defaultCacheBytes }: 
 
   return {
     async *events(runId, options) {
-      const { source, leave } = enter(runId);
+      const { source, leave } = await enter(runId);
       try {
         yield* follow(source, runId, options);
       } finally {

@@ -1,6 +1,13 @@
 // Catches: a start whose input holds calls without results, which would make a transcript that no provider takes.
 import { describe, expect, test } from "vitest";
-import { type InputMessage, inputSchema, messageSchema, toInputMessages } from "../../src/core/message.ts";
+import { problemsOfCommand } from "../../src/core/command.ts";
+import {
+  type InputMessage,
+  inputSchema,
+  type Message,
+  messageSchema,
+  toInputMessages,
+} from "../../src/core/message.ts";
 
 const call = (id: string) => ({ id, name: "look", arguments: '{"at":"sky"}' });
 const asked = (...ids: string[]): InputMessage => ({ role: "assistant", content: "", toolCalls: ids.map(call) });
@@ -45,4 +52,13 @@ describe("input with calls of earlier turns", () => {
   ])("is refused for %s", (_what, input) => {
     expect(inputSchema.safeParse(input).success).toBe(false);
   });
+});
+
+test("input for a run that goes on is taken with all that a start takes, as the messages that it becomes", () => {
+  const take = (messages: Message[]): string[] =>
+    problemsOfCommand({ type: "input_received", inputId: "i", messages, by: "ann" });
+  const said: InputMessage = { role: "assistant", content: "hello" };
+  const messages = toInputMessages([user, said, asked("a", "b"), result("a"), result("b"), user]);
+  expect(take(messages)).toEqual([]);
+  expect(take(messages.slice(0, 4))).toEqual([expect.stringContaining("must be followed by the result of call b")]);
 });

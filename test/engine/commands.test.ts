@@ -1,6 +1,7 @@
 // Catches: a command whose answer tells something else than what was committed.
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { type InputMessage, toInputMessages } from "../../src/core/message.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import type { RunHandle } from "../../src/engine/run-handle.ts";
 import { sweep } from "../../src/engine/sweep.ts";
@@ -128,4 +129,18 @@ test("a run that a worker knows at last is not shown as waiting for one any more
   expect(await engine.handle("held").status()).toMatchObject({ status: "running", waitingFor: undefined });
   await stepping;
   expect(await bench.store.load("held")).toMatchObject({ status: "completed" });
+});
+
+test("a history enters the run that its session is busy with, as it would begin one", async () => {
+  const bench = makeBench();
+  const engine = bench.process();
+  await engine.client.start("a", "go", { runId: "busy", session: "s" });
+  const input: InputMessage[] = [
+    { role: "assistant", content: "", toolCalls: [{ id: "x1", name: "look", arguments: "{}" }] },
+    { role: "tool", toolCallId: "x1", content: "seen" },
+    { role: "user", content: "and now?" },
+  ];
+  const taken = await engine.client.start("a", input, { runId: "more", session: "s", whenBusy: "inject" });
+  expect(taken.runId).toBe("busy");
+  expect(taken.pendingInput.slice(-3)).toEqual(toInputMessages(input));
 });

@@ -5,6 +5,7 @@ import type { RunFeedEvent } from "../../src/core/feed.ts";
 import { noUsage } from "../../src/core/run.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import type { Engine } from "../../src/engine/engine.ts";
+import { createWatch } from "../../src/engine/watch.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { type Bench, makeBench, takeStep } from "./support.ts";
 
@@ -94,4 +95,39 @@ test("the feed of a run that failed and was retried goes on to the last end", as
   ]);
   const firstEnd = (await read(engine, "again")).find(({ type }) => type === "run_ended");
   expect(committed(await read(engine, "again", firstEnd?.id))).toEqual(types.slice(4));
+});
+
+describe.each(["alone", "shared"])("a feed that is read %s", (how) => {
+  /** A reader who has seen the beginning of a run that is deleted then. */
+  async function readerOfDeleted(): Promise<{ bench: Bench; events: AsyncGenerator<RunFeedEvent>; stop(): void }> {
+    const bench = makeBench();
+    const engine = bench.process();
+    await engine.client.start("a", "go", { runId: "run-a" });
+    const stopping = new AbortController();
+    const options = { signal: stopping.signal };
+    const watch = createWatch({ store: bench.store, signals: bench.signals });
+    const events = how === "alone" ? engine.handle("run-a").events(options) : watch.events("run-a", options);
+    expect(await events.next()).toMatchObject({ value: { type: "run_created" } });
+    await engine.handle("run-a").cancel({ by: "ann" });
+    await engine.client.delete("run-a");
+    return { bench, events, stop: () => stopping.abort() };
+  }
+
+  test("is over for a reader who was slower than the run's deletion", async () => {
+    const { events, stop } = await readerOfDeleted();
+    await expect(events.next()).rejects.toMatchObject({ code: "not_found" });
+    stop();
+  });
+
+  test("tells a slow reader nothing of another run that took the id", async () => {
+    const { bench, events, stop } = await readerOfDeleted();
+    bench.clock.advance(1);
+    const agent = defineAgent({ name: "b", instructions: "", model: scriptedModel(["not for everybody"]) });
+    const other = bench.process({ agents: [agent] });
+    await other.client.start("b", "another", { runId: "run-a" });
+    await bench.queue.drain(other.runStep, { advanceTime: false });
+    await expect(events.next()).rejects.toMatchObject({ code: "not_found" });
+    stop();
+    expect((await read(other, "run-a")).at(-1)).toMatchObject({ type: "run_ended", status: "completed" });
+  });
 });
