@@ -49,7 +49,8 @@ export function createHttp(deps: HttpDeps): (request: Request, peer?: Peer) => P
 function answerUnserved(app: HttpApp, context: HttpContext): Response | Promise<Response> {
   const { method, path } = context.req;
   const allowed = allowedMethods(app, path);
-  if (allowed.length === 0) {
+  // Where the method is taken, what it asked for is what is not there.
+  if (allowed.length === 0 || (method !== "OPTIONS" && allowed.includes(method))) {
     const detail = "Nothing is at this address. See /openapi.json.";
     return answerProblem(context, { status: 404, code: "not_found", detail });
   }

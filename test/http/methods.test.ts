@@ -35,4 +35,5 @@ test("where nothing is, no method is taken", async () => {
     const response = await http.fetch("/nowhere", { method });
     expect([method, response.status, response.headers.get("allow")]).toEqual([method, 404, null]);
   }
+  expect((await http.fetch("/assets/none.css")).status).toBe(404);
 });

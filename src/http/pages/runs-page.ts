@@ -1,6 +1,7 @@
 import { DroverError } from "../../core/errors.ts";
 import type { RunList } from "../../drover.ts";
 import type { RunFilter } from "../../ports.ts";
+import { knownAgents } from "../known-agents.ts";
 import type { HttpContext, RunApi } from "../types.ts";
 import type { Goals } from "./goals.ts";
 import { noticeOf, type PageParts, respond } from "./respond.ts";
@@ -26,7 +27,7 @@ export async function runsPage(parts: PageParts, goals: Goals, context: HttpCont
   const [page, counts, agents] = await Promise.all([
     listOrTell(runs, filter, problems),
     runs.count(filter.agent === undefined ? {} : { agent: filter.agent }),
-    deps.presence.agents(),
+    knownAgents(deps, context),
   ]);
   const rows = await Promise.all(page.runs.map(async (run) => ({ run, goal: await goals(run) })));
   const main = renderRuns({

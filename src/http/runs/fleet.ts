@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { refuseTenants } from "../access/access.ts";
+import { knownAgents } from "../known-agents.ts";
 import { answerProblem } from "../problem.ts";
 import type { HttpDeps } from "../types.ts";
 import { type Api, addEndpoint } from "./endpoint.ts";
@@ -34,10 +35,11 @@ function addCounts(api: Api, deps: HttpDeps): void {
       path: "/agents",
       tag: "Fleet",
       summary: "Agents that some worker knows or knew",
+      description: "For a key of a tenant: those that the tenant has runs of.",
       scope: "read",
       answers: { 200: { description: "By name", schema: agentsSchema } },
     },
-    async (context) => context.json({ agents: await deps.presence.agents() }),
+    async (context) => context.json({ agents: await knownAgents(deps, context) }),
   );
 }
 

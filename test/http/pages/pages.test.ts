@@ -198,6 +198,29 @@ describe("who may do what", () => {
   });
 });
 
+test("a tenant's key is told of no agent that only others use", async () => {
+  const told = ["tester", "secret-project"].map((name) => ({ name, model: "m", tools: [], seenAt: 1 }));
+  const presence = {
+    tell: async () => {},
+    leave: async () => {},
+    workers: async () => [],
+    agents: async () => told,
+    gates: async () => [],
+  };
+  const http = await open({
+    keys: { all: { scopes: ["read"] }, theirs: { scopes: ["read"], tenant: "t-2" } },
+    deps: { presence },
+  });
+  await start(http, ["run-a", "plain", "completed"], { tenant: "t-2" });
+  const [all, theirs] = [http.as("all"), http.as("theirs")];
+  expect(await (await all("/", { headers: html })).text()).toContain("secret-project");
+  const page = await (await theirs("/", { headers: html })).text();
+  expect(page).toContain('<option value="tester">');
+  expect(page).not.toContain("secret-project");
+  expect(await (await all("/agents")).json()).toEqual({ agents: told });
+  expect(await (await theirs("/agents")).json()).toEqual({ agents: told.slice(0, 1) });
+});
+
 describe("sessions, the fleet and what cannot be shown", () => {
   test("a session has its runs and its transcript", async () => {
     const http = await open();

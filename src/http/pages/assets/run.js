@@ -131,6 +131,13 @@ const hidden = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 /** @param {string} char */
 const nameOf = (char) => `⟨U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 
+/** @returns {{ box: HTMLElement, text: HTMLElement } | undefined} */
+function findLive() {
+  const box = document.getElementById("live");
+  const text = box?.querySelector("[data-live-text]");
+  return box && text instanceof HTMLElement ? { box, text } : undefined;
+}
+
 /** The text that is arriving. Text that came to nothing stays, struck out, until another takes its place. */
 function createLive() {
   /** @type {string | undefined} */
@@ -139,16 +146,9 @@ function createLive() {
   let gathered = "";
   let timer = 0;
   let isVoid = false;
-
-  /** @returns {{ box: HTMLElement, text: HTMLElement } | undefined} */
-  const find = () => {
-    const box = document.getElementById("live");
-    const text = box?.querySelector("[data-live-text]");
-    return box && text instanceof HTMLElement ? { box, text } : undefined;
-  };
   const show = () => {
     timer = 0;
-    const found = find();
+    const found = findLive();
     if (!found) return;
     const { box, text } = found;
     const fresh = gathered.replaceAll("\r\n", "\n").replace(hidden, nameOf);
