@@ -1,5 +1,10 @@
 import { defineConfig, type ViteUserConfig } from "vitest/config";
 
+// What is promised within a time is tried alone: two files at once would disturb each other's clocks.
+const timed = ["cancel", "graceful", "kills", "limits", "pages", "pickup", "zombie"].map(
+  (name) => `test/e2e/${name}.e2e.test.ts`,
+);
+
 const config: ViteUserConfig = defineConfig({
   test: {
     globalSetup: ["test/support/redis-global.ts"],
@@ -21,8 +26,21 @@ const config: ViteUserConfig = defineConfig({
           name: "e2e",
           include: ["test/e2e/**/*.e2e.test.ts"],
           setupFiles: ["test/support/no-console.ts"],
-          // Real processes are started, killed and timed: two files at once would disturb each other's clocks.
+          exclude: timed,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "timed",
+          include: timed,
+          setupFiles: ["test/support/no-console.ts"],
           fileParallelism: false,
+          sequence: { groupOrder: 2 },
           testTimeout: 120_000,
           hookTimeout: 60_000,
         },
