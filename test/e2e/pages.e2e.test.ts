@@ -115,10 +115,14 @@ describe("reading", () => {
       Object.defineProperty(document, "visibilityState", { get: () => window.seen });
       window.see = (state) => { window.seen = state; document.dispatchEvent(new Event("visibilitychange")); };
     `);
+    await page.clock.install();
     const isTrue = (text: string): Promise<unknown> => eventually(async () => (await page.evaluate(text)) || undefined);
     await page.goto(`${url}/ui/runs/pay-1`);
     await isTrue("window.sources[0]?.readyState === 1");
     await page.evaluate("see('hidden')");
+    await page.clock.runFor(4_000);
+    expect(await page.evaluate("window.sources[0].readyState")).toBe(1);
+    await page.clock.runFor(2_000);
     await isTrue("window.sources[0].readyState === 2");
     await http.drover.get("pay-1").send("one more thing", { by: "ben" });
     await page.evaluate("see('visible')");
@@ -287,8 +291,7 @@ describe("what a page must bear", () => {
     paths.push("/ui/runs/run-1/turns/2", "/ui/fleet", `/?id=${encodeURIComponent(hostile)}`);
     paths.push("/ui/runs/run-1/turns/2/text?what=answer");
     for (const path of paths) {
-      await page.goto(url + path);
-      await page.waitForLoadState("networkidle");
+      await page.goto(url + path, { waitUntil: "load" });
     }
     await page.goto(`${url}/ui/runs/run-1`);
     await page.locator("#window-2 summary").first().click();
