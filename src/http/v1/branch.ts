@@ -1,7 +1,7 @@
 import type { Message } from "../../core/message.ts";
 import type { Run } from "../../core/run.ts";
 import { transcriptOf } from "../../core/session.ts";
-import type { HttpDeps } from "../types.ts";
+import { endOf } from "./extent.ts";
 import { toEntries } from "./history.ts";
 import { toWireCallId } from "./ids.ts";
 import type { InputEntry } from "./input.ts";
@@ -13,18 +13,9 @@ export async function readHistory(asking: Asking, from: string): Promise<InputEn
   const { deps } = asking;
   const kept = await readPrevious(asking, from);
   const { run, state } = await readProgress(deps, kept);
-  const messages = await deps.store.readMessages(transcriptOf(run), 0, await endOf(deps, run, state.upTo));
+  const messages = await deps.store.readMessages(transcriptOf(run), 0, await endOf(deps.store, run, state.upTo));
   const own = kept.request.instructionsHash === null ? messages : messages.slice(1);
   return toEntries(state.asked.length === 0 ? own : asAsked(own, run, state.asked));
-}
-
-const mostResults = 200;
-
-/** Results of the last turn stand behind it, once all were there. */
-async function endOf({ store }: HttpDeps, run: Run, upTo: number): Promise<number> {
-  const after = await store.readMessages(transcriptOf(run), upTo, Math.min(run.messageCount, upTo + mostResults));
-  const others = after.findIndex(({ role }) => role !== "tool");
-  return upTo + (others === -1 ? after.length : others);
 }
 
 /** The last turn as its caller knows it: without answers that others gave, its calls under the names that were told. */

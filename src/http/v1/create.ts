@@ -162,7 +162,10 @@ function traceOf(traceparent: string | undefined): { traceparent?: string } {
   return isOne ? { traceparent } : {};
 }
 
-/** What is said beside the answers comes first: it enters the transcript after them, when the last one is there. */
+/**
+ * What is said beside the answers comes first: it enters the transcript after them, when the last one is there. Once some
+ * of it was given, a part that is refused ends the run: what is sent instead then goes on in a copy, and nothing twice.
+ */
 async function giveAnswers({ context }: Asking, creation: Creation, { id, runId }: ResponseRecord): Promise<void> {
   const { entries, previous } = creation;
   const run = context.var.runs.get(runId);
@@ -170,8 +173,20 @@ async function giveAnswers({ context }: Asking, creation: Creation, { id, runId 
   // Without a previous response all before the results is what the run knows already.
   const from = previous === undefined ? entries.findIndex((entry) => "id" in entry && entry.id === results[0]?.id) : 0;
   const said = entries.slice(from).filter((entry) => entry.type === "message");
-  for (const [index, { role, content }] of said.entries()) {
-    await run.send({ role, content } as InputMessage, { inputId: `${id}-${index}` });
+  let given = 0;
+  try {
+    for (const [index, { role, content }] of said.entries()) {
+      await run.send({ role, content } as InputMessage, { inputId: `${id}-${index}` });
+      given += 1;
+    }
+    for (const { callId, value } of results) {
+      await run.answer(callId, value, { decisionId: id });
+      given += 1;
+    }
+  } catch (error) {
+    if (given > 0 && !isOutage(error)) {
+      await run.cancel({ reason: "a part of what it waited for was refused" }).catch(() => {});
+    }
+    throw error;
   }
-  for (const { callId, value } of results) await run.answer(callId, value, { decisionId: id });
 }

@@ -8,7 +8,7 @@ const mostItems = 100;
 /** A page of what a response was given, newest first unless asked otherwise. */
 export function listItems(context: HttpContext, { record, request }: Kept): Record<string, unknown> {
   const { isAscending, limit, after } = readPaging(context);
-  const named = request.items.map((item, index) => ({ ...item, id: toItemId(item, `${tailOf(record.id)}_${index}`) }));
+  const named = nameItems(request.items, tailOf(record.id));
   const items = isAscending ? named : named.toReversed();
   const from = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
   if (after !== undefined && from === 0) throw badField("after", `after: this response was given no item '${after}'.`);
@@ -29,6 +29,17 @@ function readPaging(context: HttpContext): { isAscending: boolean; limit: number
 
 const prefixes: Record<string, string> = { message: "msg", function_call: "fc", function_call_output: "fco" };
 
-function toItemId({ id, type }: Record<string, unknown>, rest: string): string {
-  return typeof id === "string" && id !== "" ? id : `${prefixes[String(type)] ?? "item"}_in_${rest}`;
+/** Who sends a history may name two items alike: the second gets a name of its own, else a list would never end. */
+function nameItems(
+  items: readonly Record<string, unknown>[],
+  tail: string,
+): (Record<string, unknown> & { id: string })[] {
+  const taken = new Set<string>();
+  return items.map((item, index) => {
+    const { id: given, type } = item;
+    const isFree = typeof given === "string" && given !== "" && !taken.has(given);
+    const id = isFree ? given : `${prefixes[String(type)] ?? "item"}_in_${tail}_${index}`;
+    taken.add(id);
+    return { ...item, id };
+  });
 }

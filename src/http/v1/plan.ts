@@ -1,6 +1,7 @@
 import type { Run } from "../../core/run.ts";
 import type { HttpContext, HttpDeps } from "../types.ts";
 import { badField, V1Error } from "./errors.ts";
+import { isLastOfSession } from "./extent.ts";
 import { fromWireCallId, hashOf } from "./ids.ts";
 import type { Answered, InputEntry } from "./input.ts";
 import { type Progressed, readProgress } from "./progress.ts";
@@ -94,7 +95,8 @@ async function planNext(asking: Asking, wanted: Wanted, previous: Kept): Promise
   if (calls.length > 0) return planAnswers(deps, wanted, { previous, progress, calls, branch });
   const isOwn = request.session !== null && !request.session.startsWith("conv_");
   const isSame = request.instructionsHash === instructionsHash && record.tenant === context.var.caller.tenant;
-  if (!isOwn || !isSame) return branch;
+  // What went on from here and was deleted since still stands in the session, and is no part of this conversation.
+  if (!isOwn || !isSame || !(await isLastOfSession(deps.store, progress.run, progress.state.upTo))) return branch;
   const claimed = `next_${record.id}`;
   const holder = await claim(deps, id, claimed, progress.run);
   // Going on twice with the same words may be meant; sending them again says that it isn't.
@@ -109,14 +111,26 @@ type Answering = { previous: Kept; progress: Progressed; calls: string[]; branch
 async function planAnswers(deps: HttpDeps, wanted: Wanted, answering: Answering): Promise<Planned> {
   const { previous, progress, calls, branch } = answering;
   const { run, state } = progress;
-  const given = new Set(wanted.entries.map((entry) => (entry.type === "result" ? entry.id : "")));
-  const missing = calls.find((callId) => !given.has(callId));
-  if (missing) throw badField("input", `No tool output found for function call ${missing}.`);
+  checkAnswers(calls, wanted.entries);
   const claimed = toClaimId(run, fromWireCallId(calls[0] ?? "")?.callId);
-  const holder = await claim(deps, wanted.id, claimed, run);
-  if (holder !== wanted.id) return { ...branch, same: await findSame(deps, wanted, holder) };
+  // Somebody may have cancelled the run, or answered for the caller: then the results go on in a copy.
+  const isWaiting = waitsFor(run, new Set(calls.map((id) => fromWireCallId(id)?.callId ?? id)));
+  const holder = isWaiting ? await claim(deps, wanted.id, claimed, run) : (await deps.responses.get(claimed))?.runId;
+  if (holder !== wanted.id || !isWaiting) return { ...branch, same: await findSame(deps, wanted, holder) };
   if (!canGoOn(run, wanted, previous.request.instructionsHash)) return { ...branch, left: run.runId, claim: claimed };
   return toAnswer(run, { ...previous.request, afterSeq: state.seq, claim: claimed });
+}
+
+/** @throws V1Error unless there is one result for each call, and none for a call that nobody made. */
+function checkAnswers(calls: readonly string[], entries: readonly InputEntry[]): void {
+  const given = entries.flatMap((entry) => (entry.type === "result" ? [entry.id] : []));
+  const missing = calls.find((id) => !given.includes(id));
+  if (missing) throw badField("input", `No tool output found for function call ${missing}.`);
+  const twice = calls.find((id) => given.indexOf(id) !== given.lastIndexOf(id));
+  if (twice) throw badField("input", `There is more than one output for function call ${twice}.`);
+  const made = new Set([...calls, ...entries.flatMap((entry) => (entry.type === "call" ? [entry.id] : []))]);
+  const stray = given.find((id) => !made.has(id));
+  if (stray) throw badField("input", `No tool call found for function call output with call_id ${stray}.`);
 }
 
 /** Ids of the calls that a Response left to its caller. */
@@ -141,9 +155,10 @@ async function planWaiting({ deps, context }: Asking, wanted: Wanted, fresh: Pla
   const run = first && (await deps.store.load(first.runId));
   if (!run || !isVisible(context, run)) return fresh;
   const claimed = toClaimId(run, first.callId);
-  const isWaiting = waitsFor(run, new Set(results.map(({ callId }) => callId)));
+  const given = new Set(results.map(({ callId }) => callId));
+  const isWaiting = given.size === results.length && waitsFor(run, given);
   const holder = isWaiting ? await claim(deps, wanted.id, claimed, run) : (await deps.responses.get(claimed))?.runId;
-  if (holder !== wanted.id) return { ...fresh, same: await findSame(deps, wanted, holder) };
+  if (holder !== wanted.id || !isWaiting) return { ...fresh, same: await findSame(deps, wanted, holder) };
   // The response that began the run is named like it.
   const begun = await deps.responses.get(run.runId);
   const { session, instructionsHash } = begun ? readKept(begun).request : { session: null, instructionsHash: null };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { readResultName } from "../../core/result.ts";
 import type { HttpContext } from "../types.ts";
 import { badField, V1Error } from "./errors.ts";
 
@@ -92,9 +93,13 @@ async function readJson(context: HttpContext): Promise<unknown> {
 function parse<T>(schema: z.ZodType<T>, value: unknown): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const param = toParam(issue?.path ?? []);
-  throw badField(param, `${param}: ${issue?.message ?? "does not fit"}.`);
+  throw misfit(parsed.error);
+}
+
+/** @param at where the value is that does not fit. */
+function misfit({ issues: [issue] }: z.ZodError, at: readonly PropertyKey[] = []): V1Error {
+  const param = toParam([...at, ...(issue?.path ?? [])]);
+  return badField(param, `${param}: ${issue?.message ?? "does not fit"}.`);
 }
 
 /** `input[0].content`, as OpenAI names fields; `body` for the whole. */
@@ -140,25 +145,30 @@ function refuseFields(body: Record<string, unknown>, unsupported: Unsupported): 
  * The caller's tools, if they may be called; hosted tools are refused.
  *
  * @param taken names of the agent's own tools.
+ * @param inner where a tool's fields are: in the tool itself, or in a field of it.
  */
-export function callerToolsOf(body: Pick<ResponseBody, "tools" | "tool_choice">, taken: string[]): CallerTool[] {
+export function callerToolsOf(
+  body: Pick<ResponseBody, "tools" | "tool_choice">,
+  taken: string[],
+  inner: readonly string[] = [],
+): CallerTool[] {
   const tools = (body.tools ?? []).map((given, index): CallerTool => {
     const parsed = functionTool.safeParse(given);
     if (parsed.success) {
       const { name, description, parameters } = parsed.data;
       return { name, description: description ?? "", parameters: parameters ?? { type: "object", properties: {} } };
     }
-    const param = `tools[${index}]${given.type === "function" ? "" : ".type"}`;
-    const what =
-      given.type === "function" ? "A function tool needs a name" : `Tools of type "${given.type}" are not hosted here`;
-    throw badField(param, `${what}. Give the agent a tool of its own, or a function tool that you execute.`);
+    if (given.type === "function") throw misfit(parsed.error, ["tools", index, ...inner]);
+    const what = `Tools of type "${given.type}" are not hosted here`;
+    const message = `${what}. Give the agent a tool of its own, or a function tool that you execute.`;
+    throw badField(toParam(["tools", index, "type"]), message);
   });
   const names = tools.map(({ name }) => name);
+  const nameOf = (index: number): string => toParam(["tools", index, ...inner, "name"]);
   const twice = names.findIndex((name, index) => names.indexOf(name) !== index);
-  if (twice !== -1) throw badField(`tools[${twice}].name`, `Two tools are named "${names[twice]}".`);
-  const own = names.findIndex((name) => taken.includes(name));
-  if (own !== -1)
-    throw badField(`tools[${own}].name`, `The agent has a tool named "${names[own]}". Choose another name.`);
+  if (twice !== -1) throw badField(nameOf(twice), `Two tools are named "${names[twice]}".`);
+  const own = names.findIndex((name) => name === readResultName || taken.includes(name));
+  if (own !== -1) throw badField(nameOf(own), `The agent has a tool named "${names[own]}". Choose another name.`);
   return choose(tools, body.tool_choice);
 }
 
@@ -171,5 +181,5 @@ function choose(tools: CallerTool[], choice: unknown): CallerTool[] {
 /** The same for Chat Completions, whose tools are nested. */
 export function chatToolsOf(body: Pick<ChatBody, "tools" | "tool_choice">, taken: string[]): CallerTool[] {
   const flat = (body.tools ?? []).map(({ type, function: inner }) => ({ type, ...(type === "function" ? inner : {}) }));
-  return callerToolsOf({ tools: flat, tool_choice: body.tool_choice }, taken);
+  return callerToolsOf({ tools: flat, tool_choice: body.tool_choice }, taken, ["function"]);
 }

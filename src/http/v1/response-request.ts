@@ -49,10 +49,18 @@ function toEcho(body: ResponseBody): Creation["echo"] {
   };
 }
 
-/** Input items as they are listed: each with an id, text as a user's message. */
+/** Input items as they are listed: text as a user's message, and a message's text as its only part. */
 function toItems(input: ResponseBody["input"]): Record<string, unknown>[] {
-  if (typeof input !== "string") return input.map((item) => ({ type: "message", ...item }));
-  return [{ type: "message", role: "user", status: "completed", content: [{ type: "input_text", text: input }] }];
+  const items = typeof input === "string" ? [{ role: "user", content: input }] : input;
+  return items.map((item): Record<string, unknown> => {
+    const { type = "message", role, content } = item;
+    if (type !== "message" || typeof content !== "string") return { type, ...item };
+    const part =
+      role === "assistant"
+        ? { type: "output_text", text: content, annotations: [] }
+        : { type: "input_text", text: content };
+    return { status: "completed", ...item, type, content: [part] };
+  });
 }
 
 /** References to items of earlier responses are replaced by these. After a previous response they are known already. */

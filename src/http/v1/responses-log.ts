@@ -224,11 +224,15 @@ async function goOn({ deps, of, hub }: Writing, from: Projection): Promise<{ sta
 
 type FeedPlace = { from: string; signal: AbortSignal };
 
-/** What a run's feed tells from a place on, as it may be shown. */
+/** What a run's feed tells from a place on, as it may be shown. It ends with its run, and where that was deleted. */
 async function* feedOf({ watch, redactor }: HttpDeps, { runId }: Subject, { from, signal }: FeedPlace) {
   const filter = createThoughtFilter();
   const feed = redactedFeed((options) => watch.events(runId, options), redactor, { after: from, signal });
-  for await (const event of feed) yield* filter(event);
+  try {
+    for await (const event of feed) yield* filter(event);
+  } catch (error) {
+    if (!(error instanceof DroverError) || error.code !== "not_found") throw error;
+  }
 }
 
 /** The events made of the feed without being kept. @throws V1Error for whoever has some of the old ones */

@@ -144,7 +144,10 @@ describe("a request that cannot be honoured", () => {
       "input",
     ],
     ["a hosted tool", { tools: [{ type: "web_search" }] }, "tools[0].type"],
-    ["a tool without a name", { tools: [{ type: "function" }] }, "tools[0]"],
+    ["a tool without a name", { tools: [{ type: "function" }] }, "tools[0].name"],
+    ["a tool whose name no model may say", { tools: [{ type: "function", name: "a.b" }] }, "tools[0].name"],
+    ["a tool of Drover's name", { tools: [{ type: "function", name: "read_result" }] }, "tools[0].name"],
+    ["parameters that are none", { tools: [{ type: "function", name: "a", parameters: "x" }] }, "tools[0].parameters"],
     [
       "two tools of one name",
       {

@@ -1,5 +1,5 @@
 // Catches: a response that the official client cannot read, wait for, watch, stop or remove.
-import type { ResponseStreamEvent } from "openai/resources/responses/responses";
+import type { ResponseInputItem, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../../src/tools/define-tool.ts";
@@ -201,12 +201,25 @@ describe("a response", () => {
     for await (const item of client.responses.inputItems.list(id, { order: "asc", limit: 2 })) {
       contents.push((item as { content: unknown }).content);
     }
-    expect(contents).toEqual(["a", "b", "c"]);
+    const part = (text: string) => [{ type: "input_text", text }];
+    expect(contents).toEqual([part("a"), part("b"), part("c")]);
     const newest = await client.responses.inputItems.list(id, { limit: 1 });
-    expect(newest.data).toMatchObject([{ content: "c" }]);
+    expect(newest.data).toMatchObject([{ content: part("c") }]);
     expect(newest.has_more).toBe(true);
     await expect(client.responses.inputItems.list(id, { limit: 0 })).rejects.toMatchObject({ param: "limit" });
     await expect(client.responses.inputItems.list(id, { after: "x" })).rejects.toMatchObject({ param: "after" });
+  });
+
+  test.each(["asc", "desc"] as const)("lists items of one id each once (%s)", async (order) => {
+    const { client } = await createV1Test({ agents: [makeAgent([hello])] });
+    const input = ["a", "b", "c"].map((content) => ({ id: "msg_1", type: "message" as const, role: "user", content }));
+    const { id } = await client.responses.create({ model: "helper", input: input as ResponseInputItem[] });
+    const ids: string[] = [];
+    for await (const item of client.responses.inputItems.list(id, { order, limit: 1 })) {
+      if (ids.push(item.id ?? "") > input.length) break;
+    }
+    expect(new Set(ids).size).toBe(3);
+    expect(ids).toHaveLength(3);
   });
 
   test("of a run that reached a limit is incomplete, and of one that failed has the reason", async () => {
