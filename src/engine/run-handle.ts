@@ -171,7 +171,7 @@ async function placeInLine(store: RunStore, run: Run): Promise<Pick<RunView, "ah
   const at = line.findIndex((entry) => entry.runId === runId);
   const ahead = at === -1 ? line.length : at;
   if (ahead === 0 || !head) return { ahead: 0 };
-  return { ahead, waitingFor: `run ${head.runId} of its session goes first` };
+  return { ahead, waitingFor: `run ${head.runId}, which goes first in its session` };
 }
 
 const mostAhead = 1_000;

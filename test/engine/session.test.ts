@@ -83,7 +83,7 @@ describe("runs of one session", () => {
     }
     expect(talk.queue.list().map(({ step }) => `${step.kind} ${step.runId}`)).toEqual(["model r1"]);
     expect(await talk.engine.handle("r1").status()).toMatchObject({ status: "queued", session });
-    const second = { ahead: 1, waitingFor: "run r1 of its session goes first" };
+    const second = { ahead: 1, waitingFor: "run r1, which goes first in its session" };
     expect(await talk.engine.handle("r2").status()).toMatchObject({ status: "queued", session, ...second });
     expect(await talk.engine.handle("r3").status()).toMatchObject({ ahead: 2 });
     const { active, queued } = await talk.engine.session(session).runs();

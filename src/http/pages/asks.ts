@@ -81,7 +81,7 @@ function decideForms({ run, call }: Ask, { caller, back }: AskPlace): Html {
   const [word = "", hint = ""] = refuse;
   const reasonId = `reason-${run.runId}-${callId}`;
   const deny = html`<label for="${reasonId}" class="unseen">Reason (${tool})</label><input id="${reasonId}" name="reason" autocomplete="off" maxlength="2000" placeholder="${hint}"><button class="danger">${word}<span class="unseen"> ${tool}</span></button>`;
-  const yes = html`<button class="primary">${state === "asking" ? "Run it again" : "Approve"}<span class="unseen"> ${tool}</span></button>`;
+  const yes = html`<button class="${state === "asking" ? "danger" : "primary"}">${state === "asking" ? "Run it again" : "Approve"}<span class="unseen"> ${tool}</span></button>`;
   const first =
     state === "answer"
       ? one("answer", answerField(call, `answer-${run.runId}-${callId}`))

@@ -125,6 +125,12 @@ export function prettyJson(text: string): string {
   }
 }
 
+/** What a run waits for, as a sentence without its full stop. Some reasons are sentences of their own. */
+export function waitText(waitingFor: string): string {
+  const text = waitingFor.replace(/\.$/, "");
+  return /^[A-Z]/.test(text) ? text : `Waits for ${text}`;
+}
+
 const advice: Partial<Record<StopReason, string>> = {
   max_turns:
     "Look at the last turns: if it was getting somewhere, retry it with more turns; if it went in circles, change its instructions or tools first.",

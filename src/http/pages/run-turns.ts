@@ -158,8 +158,24 @@ function incidents(steps: readonly StepView[], now: number): Html {
     (outcome !== "ok" && (kind === "model" || error !== undefined || reason !== undefined || outcome === "lost"));
   const told = steps.filter(isTold);
   if (told.length === 0) return html``;
-  return html`<ul class="incidents">${told.map((step) => html`<li>${incident(step, now)}</li>`)}</ul>`;
+  return html`<ul class="incidents">${alike(told).map(
+    ({ step, times }) =>
+      html`<li>${incident(step, now)}${times > 1 ? html`<span class="hint">; ${times} times</span>` : ""}</li>`,
+  )}</ul>`;
 }
+
+/** What happened again just as before is told once: a step that is held is looked at every few seconds. */
+function alike(steps: readonly StepView[]): { step: StepView; times: number }[] {
+  const told: { step: StepView; times: number }[] = [];
+  for (const step of steps) {
+    const last = told.at(-1);
+    if (last && step.outcome === "held" && whatOf(last.step) === whatOf(step)) last.times += 1;
+    else told.push({ step, times: 1 });
+  }
+  return told;
+}
+
+const whatOf = ({ kind, callId, outcome, reason }: StepView): string => JSON.stringify([kind, callId, outcome, reason]);
 
 const stepNames: Record<StepView["kind"], string> = {
   model: "model call",
@@ -185,9 +201,13 @@ function incident(step: StepView, now: number): Html {
   const failed = error
     ? html`: <span dir="auto">${error.message.slice(0, 500)}</span> <code class="hint">${error.code}</code>`
     : "";
-  const told = reason === undefined ? "" : html`: <span dir="auto">${reason.slice(0, 500)}</span>`;
-  return html`${outcomeBadge(outcomeOf(step))} ${stepName(step)}${attempt > 1 ? `, attempt ${attempt}` : ""}${by === undefined ? "" : ` by ${by}`}${lost}${failed}${told}${nextAttempt(step, now)}`;
+  const told = reason === undefined ? "" : html`: <span dir="auto">${reason.slice(0, 500).replace(/\.$/, "")}</span>`;
+  return html`${outcomeBadge(isPut(step, now) ? "waiting" : outcomeOf(step))} ${stepName(step)}${attempt > 1 ? `, attempt ${attempt}` : ""}${by === undefined ? "" : ` by ${by}`}${lost}${failed}${told}${nextAttempt(step, now)}`;
 }
+
+/** Nobody is at it: it was put off to a moment that has not come. */
+const isPut = ({ outcome, nextAt }: StepView, now: number): boolean =>
+  outcome === "open" && typeof nextAt === "number" && nextAt > now;
 
 function nextAttempt({ nextAt, outcome, endedAt }: StepView, now: number): Html {
   const from = endedAt ?? now;

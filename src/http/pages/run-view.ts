@@ -3,7 +3,7 @@ import type { RunView } from "../../engine/run-view.ts";
 import { asksOf, renderAsk } from "./asks.ts";
 import { formatCount, formatNumber } from "./format.ts";
 import { type Html, html, path, query } from "./html.ts";
-import { adviceFor, age, hasEnded, statusBadge } from "./parts.ts";
+import { adviceFor, age, hasEnded, statusBadge, waitText } from "./parts.ts";
 import { renderActions } from "./run-actions.ts";
 import type { RunData } from "./run-data.ts";
 import { renderSummary } from "./run-summary.ts";
@@ -60,15 +60,19 @@ function liveText(): Html {
   return html`<section class="live" id="live" data-keep aria-label="Text that is arriving" hidden><p class="by">Being written</p><div class="prose" data-live-text dir="auto"></div></section>`;
 }
 
-function trouble({ status, stopReason, error, waitingFor, ahead }: RunView): Html {
-  if (status === "waiting" || ahead !== undefined) {
-    return html`<p class="notice tone-warn">Waits for ${waitingFor ?? "something"}${ahead === undefined ? "" : `; ${formatNumber(ahead, "run goes", "runs go")} first`}.</p>`;
-  }
+function trouble(run: RunView): Html {
+  const { status, stopReason, error } = run;
+  if (status === "waiting" || run.ahead !== undefined) return wait(run);
   if (status === "cancelled" && error)
     return html`<p class="notice tone-off">Cancelled: ${error.message.slice(0, 2_000)}</p>`;
   if (status !== "failed" && status !== "rejected") return html``;
   const advice = adviceFor(stopReason);
   return html`<div class="notice tone-bad"><p><strong>${stopReason ?? status}</strong>${error ? html` <span dir="auto">${error.message.slice(0, 2_000)}</span>` : ""}</p>${advice === undefined ? "" : html`<p>${advice}</p>`}</div>`;
+}
+
+function wait({ waitingFor = "its turn", ahead = 0 }: RunView): Html {
+  const place = ahead < 2 ? "" : `; ${formatNumber(ahead, "run")} in all go first`;
+  return html`<p class="notice tone-warn">${waitText(waitingFor)}${place}.</p>`;
 }
 
 function turnPages({ run, turns: { turns, total }, pageSize }: RunData): Html {

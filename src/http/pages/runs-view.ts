@@ -2,7 +2,7 @@ import { type RunStatus, runStatuses } from "../../core/run.ts";
 import type { RunView } from "../../engine/run-view.ts";
 import { formatCount } from "./format.ts";
 import { type Html, html, query } from "./html.ts";
-import { age, cost, notice, runLink, sessionLink, statusBadge, tokens, took } from "./parts.ts";
+import { age, cost, notice, runLink, sessionLink, statusBadge, tokens, took, waitText } from "./parts.ts";
 import type { RunsFields } from "./runs-query.ts";
 
 /** `goal`: the first words of what it was asked. */
@@ -81,10 +81,10 @@ function tableRow({ run, goal }: RunRow, now: number): Html {
 <td role="cell" class="c-run">${runLink(runId)}</td>
 <td role="cell" class="c-agent">${agent}${dryRun ? html` <span class="tag">dry run</span>` : ""}</td>
 <td role="cell" class="c-goal">${goal === undefined ? "" : html`<span class="clip" dir="auto">${goal}</span>`}${aside(run)}${session === undefined ? "" : html`<span class="sub">in ${sessionLink(session)}</span>`}</td>
-<td role="cell" class="c-turns right num" data-label="turns">${turns}</td>
+<td role="cell" class="c-turns right num" data-label="${turns === 1 ? "turn" : "turns"}">${turns}</td>
 <td role="cell" class="c-tokens right" data-label="tokens">${tokens(usage)}</td>
 <td role="cell" class="c-cost right">${cost(usage)}</td>
-<td role="cell" class="c-took right" data-label="took">${status === "rejected" ? "" : took(createdAt, endedAt, now)}</td>
+<td role="cell" class="c-took right" data-label="took">${status === "rejected" ? html`<span class="none">–</span>` : took(createdAt, endedAt, now)}</td>
 <td role="cell" class="c-age right num" data-label="ago">${age(createdAt, now)}</td>
 </tr>`;
 }
@@ -92,8 +92,8 @@ function tableRow({ run, goal }: RunRow, now: number): Html {
 /** Why it is where it is: what it waits for, or why it failed. */
 function aside({ waitingFor, error, status, stopReason, ahead }: RunView): Html | "" {
   if (waitingFor !== undefined) {
-    const place = ahead === undefined ? "" : `, ${ahead} ahead`;
-    return html`<span class="sub tone-warn">waits for ${waitingFor}${place}</span>`;
+    const place = ahead === undefined || ahead < 2 ? "" : `, ${ahead} ahead`;
+    return html`<span class="sub tone-warn">${waitText(waitingFor)}${place}</span>`;
   }
   if (status !== "failed" && status !== "rejected" && status !== "cancelled") return "";
   const why = error?.message ?? stopReason;

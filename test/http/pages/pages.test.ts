@@ -12,7 +12,7 @@ describe("the list of runs", () => {
     const all = await read(http, "/");
     expect(all).toContain('href="/ui/runs/run-a"');
     expect(all).toContain("plain question about cats");
-    expect(all).toContain("waits for a person&#39;s decision");
+    expect(all).toContain("Waits for a person&#39;s decision");
     expect(all).toMatch(/completed<\/span>\s*<span class="tab-count">1</);
     const red = await read(http, "/?metadata=team%3Dred");
     expect(red).toContain("run-a");
