@@ -60,6 +60,8 @@ async function makeWorld(
     OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
     OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
     OTEL_BSP_SCHEDULE_DELAY: "100",
+    // Of metrics metrics.e2e.test.ts tells.
+    OTEL_METRICS_EXPORTER: "none",
   };
   const start: World["start"] = (concurrency, env = exporting) => startTraceProcess({ ...options, concurrency }, env);
   return { prefix, receiver, gate, server, drover, options, exporting, start };
