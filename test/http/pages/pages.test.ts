@@ -1,5 +1,5 @@
 // The pages as they are served, without a script: what they say, and to whom.
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { DroverError } from "../../../src/core/errors.ts";
 import { hostile, large } from "../../support/page-agents.ts";
 import { html, open, read, start } from "./setup.ts";
@@ -230,6 +230,21 @@ describe("sessions, the fleet and what cannot be shown", () => {
     for (const part of ["run-a", "run-b", "plain one", "plain two", "4 messages, shared"]) expect(page).toContain(part);
     expect(await (await http.fetch("/ui/sessions/s-1/text?message=2")).text()).toBe("plain two");
     expect((await http.fetch("/ui/sessions/none", { headers: html })).status).toBe(404);
+    expect((await http.fetch("/ui/sessions/s-1/text?message=4", { headers: html })).status).toBe(404);
+  });
+
+  test("of a session only the messages that are shown are read", async () => {
+    const http = await open();
+    for (let index = 0; index < 30; index += 1) {
+      await start(http, [`run-${index}`, `plain ${index}`, "completed"], { session: "s-1" });
+    }
+    const reading = vi.spyOn(http.store, "readMessages");
+    const page = await read(http, "/ui/sessions/s-1?from=4");
+    for (const part of ["plain 2", "5 to 54 of 60", "plain 26"]) expect(page).toContain(part);
+    expect(page).not.toContain("plain 27");
+    expect(Math.max(...reading.mock.calls.map(([, from, to]) => to - from))).toBe(50);
+    expect(await read(http, "/ui/sessions/s-1?from=58")).toContain("59 to 60 of 60");
+    expect(await read(http, "/ui/sessions/s-1?from=999")).toContain("60 messages");
   });
 
   test("the fleet is shown, with a way to the raw queues where they are served", async () => {
