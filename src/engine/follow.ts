@@ -21,8 +21,6 @@ const mostAtOnce = 16;
 const largePortion = 250_000;
 /** Looked at this often even if no signal came: signals are best effort. */
 const lookEveryMs = 1_000;
-/** How many looks without an event it takes to see whether the run is still there. */
-const checkEvery = 3;
 
 export type FollowOptions = {
   /** Goes on after the event with this `id` or `seq`; default: from the beginning. */
@@ -58,28 +56,20 @@ export async function* follow(
   if (!position) {
     throw new DroverError("invalid", `after: expected the id or seq of an event, got ${JSON.stringify(options.after)}`);
   }
-  const { at: bornAt, now: birthNow } = deps.birth ?? (await birthOf(store, runId));
-  /** After each reading, of whatever: a run is deleted as a whole, and with it goes its time of creation. */
-  const check = async (): Promise<void> => {
-    if ((await birthNow()) !== bornAt) throw unknownRun(runId);
-  };
+  const birth = deps.birth ?? (await birthOf(store, runId));
   const bell = createBell(signal);
   let unsubscribe: () => void = () => {};
   try {
     unsubscribe = await signals.onRun(runId, bell.ring);
     const reader = await createReader(store, runId, { position, wholeText: options.wholeText });
-    for (let idle = 1; !signal?.aborted; idle += 1) {
+    while (!signal?.aborted) {
       let count = 0;
-      for await (const events of reader.read()) {
-        if (events.length === 0) continue;
-        await check();
+      for await (const events of ofOneRun(reader, runId, birth)) {
         count += events.length;
         yield* events;
         if (signal?.aborted) return;
       }
       if (reader.ended()) return;
-      if (count > 0) idle = 0;
-      else if (idle % checkEvery === 0) await check();
       if (count === 0) await bell.wait(lookEveryMs);
     }
   } finally {
@@ -88,11 +78,29 @@ export async function* follow(
   }
 }
 
+type Birth = NonNullable<FollowDeps["birth"]>;
+
+/**
+ * What there is to read, each portion given out only if the run was still there after it was read: a run is deleted as a
+ * whole, and its time of creation with it.
+ */
+async function* ofOneRun(reader: Reader, runId: string, birth: Birth): AsyncGenerator<RunFeedEvent[]> {
+  const check = async (): Promise<void> => {
+    if ((await birth.now()) === birth.at) return;
+    throw new DroverError("not_found", `Run "${runId}" was deleted while its events were read.`);
+  };
+  let isQuiet = true;
+  for await (const events of reader.read()) {
+    if (events.length === 0) continue;
+    isQuiet = false;
+    await check();
+    yield events;
+  }
+  if (isQuiet && !reader.ended()) await check();
+}
+
 /** Tells a run from another one that takes its id after it was deleted. @throws DroverError "not_found" */
-export async function birthOf(
-  store: Pick<RunStore, "readFeed">,
-  runId: string,
-): Promise<NonNullable<FollowDeps["birth"]>> {
+export async function birthOf(store: Pick<RunStore, "readFeed">, runId: string): Promise<Birth> {
   const now = async (): Promise<number | undefined> => (await store.readFeed(runId, 0, 1))[0]?.at;
   const at = await now();
   if (at === undefined) throw unknownRun(runId);
