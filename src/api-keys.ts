@@ -8,6 +8,9 @@ export { scopes } from "./ports-operators.ts";
 
 const keyPattern = /^drv_(?<id>[A-Za-z0-9-]{1,32})_(?<secret>[A-Za-z0-9_-]{43,128})$/;
 
+/** What a key may be called: it stands in logs, on terminals and in what people read of a run. */
+export const keyNamePattern: RegExp = /^[^\p{Cc}\p{Bidi_Control}]{1,100}$/u;
+
 /** The parts of a key as its holder has it; undefined if it is none. */
 export function parseApiKey(text: string): { id: string; secret: string } | undefined {
   // A long text is no key; matching it would only cost time.

@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { hashSecret, parseApiKey } from "../api-keys.ts";
+import { hashSecret, keyNamePattern, parseApiKey } from "../api-keys.ts";
 import { toError } from "../core/errors.ts";
 import { runIdSchema } from "../core/new-run.ts";
+import { findRepeatedKey } from "../core/policy.ts";
 import { type StoredKey, scopes } from "../ports-operators.ts";
 
 // No message here shows what was given: it may be a secret in the wrong place.
@@ -13,7 +14,7 @@ const keySchema = z
       .string()
       .regex(/^[A-Za-z0-9-]{1,32}$/, "expected 1 to 32 letters, digits or '-'")
       .optional(),
-    name: z.string().min(1).max(100, "expected 1 to 100 characters").optional(),
+    name: z.string().regex(keyNamePattern, "expected 1 to 100 characters, none of them a control character").optional(),
     scopes: z
       .array(z.enum(scopes, `expected some of ${scopes.join(", ")}`), "expected a list")
       .min(1, "expected one or more"),
@@ -55,7 +56,10 @@ export function readApiKeys(value: string, context: z.core.$RefinementCtx): Stor
   };
   let json: unknown;
   try {
-    json = JSON.parse(/^[[{]/.test(value) ? value : readFileSync(value, "utf8").replace(/^\uFEFF/, ""));
+    const text = /^[[{]/.test(value) ? value : readFileSync(value, "utf8").replace(/^\uFEFF/, "");
+    json = JSON.parse(text);
+    // Which of two lists of scopes counts must not hang on their order.
+    if (findRepeatedKey(text) !== undefined) return refuse("a field stands twice in one key: only one can hold");
   } catch (error) {
     const { code = toError(error).name } = toError(error) as NodeJS.ErrnoException;
     return refuse(

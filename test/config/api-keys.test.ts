@@ -64,6 +64,9 @@ test.each([
   [[{ scopes: ["read"], hash }], 'key 1: "id": expected one beside "hash"'],
   [[{ scopes: ["read"], key: secret }], 'key 1: "key": expected a whole key'],
   [[{ id: "other", scopes: ["read"], key: `drv_ci_${secret}` }], 'key 1: "id" is another than the one in "key"'],
+  [[{ id: "ci", scopes: ["read"], hash, name: "ci\u001b[2J" }], "key 1, name: expected 1 to 100 characters, none of"],
+  [[{ id: "ci", scopes: ["read"], hash, name: "ci\u202e" }], "key 1, name: expected 1 to 100 characters, none of"],
+  [`[{"id":"ci","scopes":["read"],"hash":"${hash}","scopes":["admin"]}]`, "a field stands twice in one key"],
   [[{ id: "ci", scopes: ["read"], hash, tenant: `${secret}!` }], "key 1, tenant: "],
   [[{ id: "ci", scopes: ["read"], hash, expiresAt: secret }], "key 1, expiresAt: expected a time like"],
   [

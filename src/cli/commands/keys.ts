@@ -1,5 +1,13 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { scopes as allScopes, hasExpired, hashSecret, makeKeyId, makeSecret, toApiKey } from "../../api-keys.ts";
+import {
+  scopes as allScopes,
+  hasExpired,
+  hashSecret,
+  keyNamePattern,
+  makeKeyId,
+  makeSecret,
+  toApiKey,
+} from "../../api-keys.ts";
 import { DroverError } from "../../core/errors.ts";
 import { runIdSchema } from "../../core/new-run.ts";
 import type { KeyStore, Scope, StoredKey } from "../../ports.ts";
@@ -186,7 +194,7 @@ function toScopes(text: string, earlier: Scope[] = []): Scope[] {
 }
 
 function toName(text: string): string {
-  if (/^[^\p{Cc}\p{Bidi_Control}]{1,100}$/u.test(text)) return text;
+  if (keyNamePattern.test(text)) return text;
   throw new InvalidArgumentError("Expected 1 to 100 characters, none of them a control character.");
 }
 

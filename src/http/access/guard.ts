@@ -43,16 +43,16 @@ export function createGuard(parts: AccessParts): MiddlewareHandler<HttpEnv> {
     if ("refusal" in found) return answerProblem(context, found.refusal);
     const { caller, isGood } = found;
     context.set("caller", caller);
-    if (caller.csrf === undefined || isSafe(context)) {
+    const { csrf } = caller;
+    const serve = async (): Promise<void> => {
       await next();
       endWithAccess(context, isGood);
-      return undefined;
-    }
-    const { csrf } = caller;
+    };
+    if (csrf === undefined || isSafe(context)) return serve();
     if (!isOwnOrigin(context)) return answerProblem(context, foreign);
     // The whole form is read for its token, up to the limit of bodies.
     return readForm(context, async () => {
-      if (await hasToken(context, csrf)) return next();
+      if (await hasToken(context, csrf)) return serve();
       context.res = await answerProblem(context, badToken);
       return undefined;
     });
@@ -64,9 +64,15 @@ type Found = { caller: Caller; isGood: () => Promise<boolean> } | { refusal: Pro
 
 async function findCaller(parts: AccessParts, context: HttpContext): Promise<Found> {
   const { keyring, sessions } = parts;
-  if (!(await keyring.hasKeys())) return findLocal(context, parts);
-  const authorization = context.req.header("authorization");
-  if (authorization !== undefined) return findBearer(parts, context, authorization);
+  const authorization = context.req.header("authorization") ?? "";
+  const token = /^Bearer +(?<token>\S+)$/i.exec(authorization)?.groups?.token ?? "";
+  if (!(await keyring.hasKeys())) {
+    // A key that was just made is known by being shown: its holder is not "local" until somebody looks for keys again.
+    const proof = await keyring.prove(token);
+    return proof ? toFound(keyring, proof) : findLocal(context, parts);
+  }
+  // Proxies ask for passwords of their own and pass them on: what is of another scheme is no key, good or wrong.
+  if (/^Bearer\b/i.test(authorization)) return findBearer(parts, context, token);
   const session = await sessions.read(context);
   if (session) return { ...toFound(keyring, session), caller: { ...toCaller(session.key), csrf: session.csrf } };
   if (wantsPage(context) && !isOpenAiPath(context.req.path)) return { response: toLogin(context) };
@@ -88,10 +94,9 @@ function findLocal(context: HttpContext, { keyring, deps }: AccessParts): Found 
 async function findBearer(
   { keyring, failures, deps }: AccessParts,
   context: HttpContext,
-  authorization: string,
+  token: string,
 ): Promise<Found> {
   const { address } = context.env;
-  const token = /^Bearer +(?<token>\S+)$/i.exec(authorization)?.groups?.token ?? "";
   const wait = failures.waitOf(address);
   // A key that has been a good one here goes on: others behind the same address must not lock its holder out.
   if (wait > 0 && !keyring.isKnownGood(token)) return { refusal: tooMany(wait) };

@@ -28,6 +28,9 @@ function isOriginHost(context: HttpContext): boolean {
   return origin === undefined || URL.parse(origin)?.host === hostOf(context);
 }
 
+/** What proxies and content networks say of whom they speak for. */
+const proxyHeader =
+  /^(?:forwarded|via|x-(?:forwarded|original|envoy)-.+|(?:x-(?:real|client|cluster-client)|true-client|cf-connecting|fastly-client)-ip|cdn-loop)$/;
 const loopbackHost = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/;
 
 /**
@@ -38,9 +41,7 @@ const loopbackHost = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/;
 export function isLocalRequest(context: HttpContext): boolean {
   const { req } = context;
   if (!loopbackHost.test(hostOf(context))) return false;
-  if (["forwarded", "x-forwarded-for", "x-forwarded-host", "via"].some((name) => req.header(name) !== undefined)) {
-    return false;
-  }
+  if (Object.keys(req.header()).some((name) => proxyHeader.test(name))) return false;
   if (!isOriginHost(context)) return false;
   const isLink =
     isSafe(context) && req.header("sec-fetch-mode") === "navigate" && req.header("sec-fetch-dest") === "document";

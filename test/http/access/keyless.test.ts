@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { makeKey, makeSite } from "./setup.ts";
+import { bearer, makeKey, makeSite } from "./setup.ts";
 
 const local = "http://localhost:7717";
 
@@ -50,8 +50,26 @@ test.each([
   [{ "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" }, "POST", 403],
   [{ "x-forwarded-for": "203.0.113.9" }, "GET", 403],
   [{ forwarded: "for=203.0.113.9" }, "GET", 403],
+  [{ via: "1.1 proxy" }, "GET", 403],
+  // Common settings of nginx, and what content networks add.
+  [{ "x-real-ip": "203.0.113.9" }, "GET", 403],
+  [{ "x-forwarded-proto": "https" }, "GET", 403],
+  [{ "x-forwarded-port": "443" }, "GET", 403],
+  [{ "cf-connecting-ip": "203.0.113.9" }, "GET", 403],
+  [{ "true-client-ip": "203.0.113.9" }, "GET", 403],
+  [{ "x-envoy-external-address": "203.0.113.9" }, "GET", 403],
 ] as const)("%j by %s: %i", async (headers, method, status) => {
   expect((await makeSite({ keyless: true }).ask("/thing", { url: local, headers, method })).status).toBe(status);
+});
+
+test("the holder of the first key is served as that, in the second before others are refused", async () => {
+  const site = makeSite({ keyless: true });
+  expect((await site.ask("/thing", { url: local })).status).toBe(200);
+  const { key, token } = makeKey({ scopes: ["read"], tenant: "acme" });
+  await site.table.put(key);
+  const response = await site.ask("/thing", { url: local, headers: bearer(token) });
+  expect(await response.json()).toMatchObject({ scopes: ["read"], tenant: "acme", keyId: key.id });
+  expect((await site.ask("/thing", { url: local })).status).toBe(401);
 });
 
 test("the first key ends it, and removing the last one does not bring it back", async () => {

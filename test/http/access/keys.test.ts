@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { bearer, makeKey, makeSite, type Site } from "./setup.ts";
+import { bearer, makeKey, makeSite, type Site, signIn } from "./setup.ts";
 
 test("a good key is served under its name, scopes and tenant", async () => {
   const site = makeSite();
@@ -27,6 +27,23 @@ test.each([
   const body = await response.text();
   expect(JSON.parse(body)).toMatchObject({ status: 401, title: expect.any(String), detail: expect.any(String) });
   expect(body).not.toContain("xxxx");
+});
+
+test("a password that a proxy asked for is no key, and does not hide who signed in", async () => {
+  const site = makeSite();
+  const { key, token } = makeKey();
+  await site.table.put(key);
+  const { cookie } = await signIn(site, token);
+  const basic = { authorization: "Basic dXNlcjpwYXNz" };
+  expect((await site.ask("/thing", { headers: { ...basic, cookie } })).status).toBe(200);
+  for (let round = 0; round < 30; round += 1) await site.ask("/thing", { headers: basic });
+  // None of those was a wrong key.
+  const { key: other, token: otherToken } = makeKey();
+  await site.table.put(other);
+  expect((await site.ask("/thing", { headers: bearer(otherToken) })).status).toBe(200);
+  expect(
+    (await site.ask("/thing", { headers: { authorization: `${bearer(token).authorization} x`, cookie } })).status,
+  ).toBe(401);
 });
 
 test("another secret, an expired key and a key of another id are refused", async () => {
@@ -66,6 +83,19 @@ describe("a stream", () => {
     const { key, token } = makeKey();
     await site.table.put(key);
     const reader = await begin(site, bearer(token));
+    await site.table.remove(key.id);
+    expect((await reader?.read())?.done).toBe(true);
+    expect(site.ended).toBe(true);
+  });
+
+  test("that a page's program asked for with POST ends too when the key is removed", async () => {
+    const site = makeSite();
+    const { key, token } = makeKey();
+    await site.table.put(key);
+    const { cookie, csrf } = await signIn(site, token);
+    const response = await site.ask("/stream", { method: "POST", headers: { cookie, "x-csrf-token": csrf } });
+    const reader = response.body?.getReader();
+    await reader?.read();
     await site.table.remove(key.id);
     expect((await reader?.read())?.done).toBe(true);
     expect(site.ended).toBe(true);

@@ -90,7 +90,7 @@ export function makeSite(settings: Partial<HttpDeps["settings"]> = {}, more: Par
   app.all("/decide", requireScope("decide"), (context) => context.text("decided"));
   app.all("/v1/decide", requireScope("decide"), (context) => context.text("decided"));
   app.get("/own-policy", (context) => context.text("", 200, { "content-security-policy": "default-src 'self'" }));
-  app.get("/stream", (context) => {
+  app.on(["GET", "POST"], "/stream", (context) => {
     const body = new ReadableStream<Uint8Array>(
       {
         pull: (controller) => {
