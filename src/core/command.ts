@@ -32,7 +32,12 @@ const commandSchema = z.discriminatedUnion("type", [
     by: by.optional(),
   }),
   z.object({ type: z.literal("cancel_requested"), by, reason }),
-  z.object({ type: z.literal("retry_requested"), by, limits: limitsSchema.optional() }),
+  z.object({
+    type: z.literal("retry_requested"),
+    by,
+    limits: limitsSchema.optional(),
+    retryId: z.string().min(1).max(200).optional(),
+  }),
 ]);
 
 /** What is wrong with a command, in words; empty if nothing. What does not fit could not be read again once stored. */

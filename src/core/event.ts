@@ -166,7 +166,8 @@ export type RunEvent =
   /** The next in line was told that the run has left. */
   | { type: "session_passed"; round: number }
   | { type: "cancel_requested"; by: string; reason: string }
-  | { type: "retry_requested"; by: string; limits?: Limits | undefined }
+  /** `retryId`: names the request; sent again it is no second retry. */
+  | { type: "retry_requested"; by: string; limits?: Limits | undefined; retryId?: string | undefined }
   | { type: "usage_reported"; execution: string; usage: Usage };
 
 /** When and under which random token an event is applied; the two impure inputs of `transition`. */

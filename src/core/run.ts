@@ -204,7 +204,7 @@ export type Run = {
   calls: OpenCall[];
   /** Input that came in mid-turn and enters when the next model step is owed. */
   pendingInput: Message[];
-  /** Ids of the last inputs taken, so that a re-sent command is not taken twice. */
+  /** Ids of the last inputs taken, and names of retries, so that a re-sent command is not taken twice. */
   inputIds: string[];
   /** Length of the transcript; of a session's, as far as this run has come to know it. */
   messageCount: number;

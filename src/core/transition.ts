@@ -171,16 +171,25 @@ const inputIdsKept = 32;
 function inputReceived(draft: Draft, event: EventOf<"input_received">): boolean {
   const { run } = draft;
   if (run.inputIds.includes(event.inputId) || event.messages.length === 0) return false;
-  run.inputIds = [...run.inputIds, event.inputId].slice(-inputIdsKept);
+  remember(run, event.inputId);
   run.pendingInput = [...run.pendingInput, ...event.messages];
   const { by } = event;
   log(draft, { type: "input_received", count: event.messages.length, ...(by === undefined ? {} : { by }) });
   return true;
 }
 
+function remember(run: Run, id: string): void {
+  run.inputIds = [...run.inputIds, id].slice(-inputIdsKept);
+}
+
+/** How a run remembers a retry among the ids of what it has taken. */
+export const nameOfRetry = (retryId: string): string => `retry ${retryId}`;
+
 function retryRequested(draft: Draft, event: EventOf<"retry_requested">): boolean {
   const { run, meta } = draft;
-  if (run.status !== "failed") return false;
+  const name = event.retryId === undefined ? undefined : nameOfRetry(event.retryId);
+  if (run.status !== "failed" || (name !== undefined && run.inputIds.includes(name))) return false;
+  if (name !== undefined) remember(run, name);
   run.status = "running";
   run.stopReason = undefined;
   run.error = undefined;

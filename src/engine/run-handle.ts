@@ -12,6 +12,7 @@ import type { TurnPage } from "../core/report.ts";
 import type { ResultRange } from "../core/result.ts";
 import { isEnded, type Run, type RunError, type RunStatus, type StopReason, type Usage } from "../core/run.ts";
 import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
+import { nameOfRetry } from "../core/transition.ts";
 import type { RunStore, SchemaCheck, Signals } from "../ports.ts";
 import type { Client } from "./client.ts";
 import { toInput } from "./command.ts";
@@ -102,8 +103,12 @@ export type RunHandle<Output = string> = {
    * @throws DroverError "not_allowed" if the run has ended
    */
   send(message: string | InputMessage, options?: { by?: string; inputId?: string }): Promise<void>;
-  /** Goes on with a failed run from where it failed. @throws DroverError "not_allowed" unless it failed */
-  retry(options?: { limits?: Limits; by?: string }): Promise<void>;
+  /**
+   * Goes on with a failed run from where it failed.
+   * @param options.retryId names the request: sent again, after a lost reply say, it is no second retry
+   * @throws DroverError "not_allowed" unless it failed
+   */
+  retry(options?: { limits?: Limits; by?: string; retryId?: string }): Promise<void>;
 };
 
 export type HandleDeps = ReportDeps & { client: Client; signals: Signals; checkValue: SchemaCheck };
@@ -153,9 +158,10 @@ export function createRunHandle<Output = string>(
       if (!applied && !run.inputIds.includes(inputId))
         throw new DroverError("not_allowed", `Run "${runId}" is ${run.status} and takes no more input.`);
     },
-    retry: async ({ limits, by = "unknown" } = {}) => {
-      const { run, applied } = await client.command(runId, { type: "retry_requested", by, limits });
-      if (!applied) {
+    retry: async ({ limits, by = "unknown", retryId } = {}) => {
+      const { run, applied } = await client.command(runId, { type: "retry_requested", by, limits, retryId });
+      const isKnown = retryId !== undefined && run.inputIds.includes(nameOfRetry(retryId));
+      if (!applied && !isKnown) {
         throw new DroverError("not_allowed", `Run "${runId}" is ${run.status}; only a failed run can be retried.`);
       }
     },

@@ -88,6 +88,17 @@ describe("a model step", () => {
     });
   });
 
+  test("that failed for good is retried once under a name, however often it is asked for", () => {
+    const retry: RunEvent = { type: "retry_requested", by: "ann", retryId: "one" };
+    const fail = (world: World): World => step(world, failed(null)(world));
+    const retried = step(fail(makeWorld()), retry);
+    expect(retried.run.status).toBe("queued");
+    const again = fail(retried);
+    expect(again.run.status).toBe("failed");
+    expect(step(again, retry).run).toBe(again.run);
+    expect(step(again, { ...retry, retryId: "two" }).run.status).toBe("queued");
+  });
+
   test("[G9] that failed for good fails the run, and a retry goes on from there", () => {
     const before = open(runPlan);
     const done: RunEvent = { type: "tool_finished", step: ref(before), content: "42", outcome: "ok" };

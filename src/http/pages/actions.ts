@@ -57,9 +57,11 @@ export function handle(act: Act): (context: HttpContext) => Promise<Response> {
  * words in a page that was not loaded again are not.
  */
 function bindAct(form: Form): Form {
-  const { decisionId, reason = "", value = "", text: said = "" } = form;
+  const { decisionId } = form;
   if (decisionId === undefined) return form;
-  const words = JSON.stringify([decisionId, reason, value, said]);
+  // Whoever has to sign in again has another token.
+  const typed = Object.entries(form).filter(([name]) => name !== "back" && name !== "csrf" && name !== "decisionId");
+  const words = JSON.stringify([decisionId, typed.toSorted()]);
   return { ...form, decisionId: createHash("sha256").update(words).digest("hex").slice(0, 32) };
 }
 
@@ -161,7 +163,9 @@ export const retry: Act = async (context, form) => {
   );
   const limits: Limits = Object.fromEntries(set);
   const by = context.var.caller.name;
-  await context.var.runs.get(param(context, "id")).retry({ by, ...(set.length === 0 ? {} : { limits }) });
+  const { decisionId: retryId } = form;
+  const given = { ...(set.length === 0 ? {} : { limits }), ...(retryId === undefined ? {} : { retryId }) };
+  await context.var.runs.get(param(context, "id")).retry({ by, ...given });
   return { notice: "retried" };
 };
 

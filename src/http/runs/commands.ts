@@ -24,10 +24,12 @@ export function addCommands(api: Api): void {
   addRunCommand(api, {
     name: "retry",
     summary: "Go on with a failed run",
-    description: "From where it failed. New limits may also be wider.",
+    description:
+      "From where it failed. New limits may also be wider. With an `Idempotency-Key` it can be sent again, after a lost reply say, and is no second retry.",
     scope: "decide",
+    keyed: true,
     body: z.strictObject({ limits: limitsSchema.optional() }),
-    act: (run, { limits }) => run.retry(limits ? { limits } : {}),
+    act: (run, { limits }, key) => run.retry({ ...(limits ? { limits } : {}), ...withId("retryId", key) }),
   });
   addRunCommand(api, {
     name: "input",
@@ -35,6 +37,7 @@ export function addCommands(api: Api): void {
     description:
       "It enters before the next model call, and gives an answered turn another one. With an `Idempotency-Key` (or an `inputId`) it can be sent again and enters once.",
     scope: "start",
+    keyed: true,
     body: z.strictObject({
       input: inputMessageSchema.describe("Text, or one message"),
       inputId: z.string().min(1).max(200).optional().describe("Default: the `Idempotency-Key`"),
@@ -103,11 +106,13 @@ type Command<Body extends z.ZodType> = {
 
 type RunCommand<Body extends z.ZodType> = Command<Body> & {
   scope: Scope;
+  /** Takes an `Idempotency-Key`. Default false: done twice it is done once anyway. */
+  keyed?: boolean;
   act: (run: RunHandle, body: z.output<Body>, key: string | undefined) => Promise<void>;
 };
 
 function addRunCommand<Body extends z.ZodType>(api: Api, command: RunCommand<Body>): void {
-  const { name, summary, description, scope, body, required = false, act } = command;
+  const { name, summary, description, scope, body, required = false, keyed = false, act } = command;
   addEndpoint(
     api,
     {
@@ -118,8 +123,7 @@ function addRunCommand<Body extends z.ZodType>(api: Api, command: RunCommand<Bod
       description,
       scope,
       params: runIdParams,
-      // Cancelled twice is cancelled once, and a run is retried only while it has failed.
-      headers: name === "input" ? idempotencyHeaders : noHeaders,
+      headers: keyed ? idempotencyHeaders : noHeaders,
       body,
       bodyRequired: required,
       answers: { 200: { description: "The run afterwards", schema: runSchema } },

@@ -310,6 +310,19 @@ describe("commands", () => {
     expect((await http.fetch("/runs/r-2/retry", json({ limits: { maxTurns: 3 } }))).status).toBe(200);
   });
 
+  test("a retry that is sent again, after a lost reply say, is no second one", async () => {
+    const http = await createTestHttp({ agents: makeAgents() });
+    expect(await run(http, { agent: "failing", input: "try", runId: "r-1" })).toMatchObject({ status: "failed" });
+    const retry = async (key: string): Promise<number> => {
+      const { status } = await http.fetch("/runs/r-1/retry", json({}, { "idempotency-key": key }));
+      await http.drover.get("r-1").result({ timeoutMs: 10_000 });
+      return status;
+    };
+    expect([await retry("one"), await retry("one"), await retry("two")]).toEqual([200, 200, 200]);
+    const { entries } = (await read(await http.fetch("/runs/r-1/audit"))) as { entries: { action: string }[] };
+    expect(entries.filter(({ action }) => action === "retried")).toHaveLength(2);
+  });
+
   test("input that is sent again enters once", async () => {
     const http = await createTestHttp({ agents: makeAgents() });
     await run(http, { agent: "asker", input: "send it", runId: "r-1" });
