@@ -6,6 +6,7 @@ import { redactShown } from "../core/report-turn.ts";
 import type { Run } from "../core/run.ts";
 import { transcriptOf } from "../core/session.ts";
 import type { RunStore } from "../ports.ts";
+import { readWholeFeed } from "./decide.ts";
 
 type Summarised = Extract<FeedEntry, { type: "summarised" }>;
 
@@ -21,6 +22,8 @@ export type ReportContent = {
   definition(hash: string): Promise<AgentDefinition | null>;
   /** Tools that came with the start. */
   readonly callerTools: readonly ToolSpec[];
+  /** The number of the entry by which a budget was first learned from a refusal; infinite if none was. */
+  firstShrunk(): Promise<number>;
   /** The summary with this sequence number. */
   summary(seq: number): Promise<Summarised | undefined>;
 };
@@ -57,6 +60,11 @@ export function createReportContent(
     },
     callerTools: redactor.value(run.tools ?? []),
     definition: (hash) => once(`definition ${hash}`, async () => redactor.value(await store.getDefinition(hash))),
+    firstShrunk: () =>
+      once("shrunk", async () => {
+        const feed = await readWholeFeed(store, run.runId);
+        return feed.find(({ type }) => type === "window_shrunk")?.seq ?? Number.POSITIVE_INFINITY;
+      }),
     summary: (seq) =>
       once(`summary ${seq}`, async () => {
         const [entry] = await store.readFeed(run.runId, seq - 1, 1);

@@ -20,7 +20,6 @@ import { toTurnView } from "../core/report-turn.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { RunStore, TokenCounter } from "../ports.ts";
 import type { Client } from "./client.ts";
-import { readWholeFeed } from "./decide.ts";
 import { readResultSpec } from "./read-result.ts";
 import { createReportContent, type ReportContent } from "./report-content.ts";
 import { readTurnEntries } from "./report-feed.ts";
@@ -179,23 +178,21 @@ function hasAll(
 
 /** How texts were cut for that request; undefined if nobody here counts as its model does. */
 async function toCutText(
-  { deps, run }: Reading,
+  reading: Reading,
   { answered, definition }: StoredRequest,
 ): Promise<((text: string, tokens: number) => string) | undefined> {
-  const { manifest, seq } = answered;
-  const budgeted = remindsIn(manifest) && (await hadBudget(deps, run, { definition, seq }));
+  const { manifest } = answered;
+  const budgeted = remindsIn(manifest) && (await hadBudget(reading, { definition, answered }));
   if (!cutsText(manifest, budgeted)) return (text) => text;
-  return (await deps.tokens(definition))?.cut;
+  return (await reading.deps.tokens(definition))?.cut;
 }
 
 /** Whether requests had a budget at that time: the agent's own, or one learned from a refusal before. */
 async function hadBudget(
-  { store }: ReportDeps,
-  { runId, windowBudget }: Run,
-  { definition, seq }: { definition: AgentDefinition; seq: number },
+  { run, content }: Reading,
+  { definition, answered }: Pick<StoredRequest, "definition" | "answered">,
 ): Promise<boolean> {
   if (definition.window?.budgetTokens !== undefined) return true;
-  if (windowBudget === undefined) return false;
-  const shrunk = (await readWholeFeed(store, runId)).find(({ type }) => type === "window_shrunk");
-  return shrunk !== undefined && shrunk.seq < seq;
+  if (run.windowBudget === undefined) return false;
+  return answered.seq > (await content.firstShrunk());
 }

@@ -376,3 +376,28 @@ test("[G6] secrets in the tools that came with the start are not shown", async (
   expect(page.turns[0]?.request?.tools).toMatchObject([{ name: "book" }]);
   expect(JSON.stringify(page)).not.toContain(secret);
 });
+
+test("when a budget was learned is looked up once for a page, not for each of its requests", async () => {
+  const { model } = modelOf(({ turn, messages }) => {
+    const isLong = JSON.stringify(messages).length > 16_000;
+    if (isLong) return { fail: { class: "overflow", code: "too_long", message: "too long", limitTokens: 4_000 } };
+    return turn > 30 ? "found" : digs(turn);
+  });
+  const bench = makeBench();
+  let reads = 0;
+  const readFeed: RunStore["readFeed"] = (...args) => {
+    reads += 1;
+    return bench.store.readFeed(...args);
+  };
+  const agent = defineAgent({ name: "a", instructions: "Do it.", model, tools: [dig], limits: { maxTurns: 100 } });
+  const engine = bench.process({ agents: [agent], store: { ...bench.store, readFeed } });
+  const { runId } = await engine.client.start("a", "go");
+  await bench.queue.drain(engine.runStep, { advanceTime: true });
+  reads = 0;
+  const page = await engine.handle(runId).turns({ limit: 50 });
+  expect(
+    page.turns.filter(({ request }) => JSON.stringify(request).includes("Reminder of the task")).length,
+  ).toBeGreaterThan(15);
+  const summaries = page.turns.flatMap(({ steps }) => steps).filter(({ kind }) => kind === "summary").length;
+  expect(reads).toBeLessThan(summaries + 5);
+});
