@@ -14,7 +14,7 @@ import {
 import { createRedactor, type Redactor } from "../core/redact.ts";
 import type { Run, RunTrace } from "../core/run.ts";
 import type { Logger } from "../ports.ts";
-import { errorType, operation, operations, spanNames } from "./attributes.ts";
+import { errorType, operation, operations, ownWords, spanNames } from "./attributes.ts";
 import type { Traces } from "./combine.ts";
 import type { PutSpan } from "./direct-spans.ts";
 import { createGuard } from "./guard.ts";
@@ -204,7 +204,7 @@ function spanRedactor(redactor: Redactor): (plan: SpanPlan) => SpanPlan {
   // In place: a plan is made for one span, and copying its attributes for each would cost as much as making them.
   return (plan) => {
     const { attributes, errorType } = plan;
-    for (const name in attributes) attributes[name] = redact(attributes[name]);
+    for (const name in attributes) if (!ownWords.has(name)) attributes[name] = redact(attributes[name]);
     return { ...plan, name: once(plan.name), errorType: errorType === undefined ? undefined : once(errorType) };
   };
 }
