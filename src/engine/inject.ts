@@ -33,7 +33,9 @@ export async function inject(
         `Input "${inputId}" was given to session "${session}" with another text before.`,
       );
     }
-    const run = claim.taken ? await store.load(claim.runId) : await give(deps, claim.runId, inputId, payload);
+    const run = claim.taken
+      ? await taker(store, claim.runId, session)
+      : await give(deps, claim.runId, inputId, payload);
     if (run) {
       if (!claim.taken) await store.confirmInput(session, inputId, claim);
       return run;
@@ -44,9 +46,20 @@ export async function inject(
   return null;
 }
 
+/** The run of the session that took the input; null if it was deleted, whoever has its id now. */
+async function taker(store: RunStore, runId: string, session: string): Promise<Run | null> {
+  const run = await store.load(runId);
+  return run?.session === session ? run : null;
+}
+
 /** The run if it takes the input, or has taken it before. */
-async function give(deps: Deps, runId: string, inputId: string, payload: StartPayload): Promise<Run | null> {
-  const target = await deps.store.load(runId);
+async function give(
+  deps: Deps,
+  runId: string,
+  inputId: string,
+  payload: StartPayload & { session: string },
+): Promise<Run | null> {
+  const target = await taker(deps.store, runId, payload.session);
   // Nor does a dry run's input reach a run that acts.
   if (target?.agent !== payload.agent || Boolean(target.dryRun) !== Boolean(payload.dryRun)) return null;
   const messages = toInputMessages(payload.input);

@@ -1,11 +1,11 @@
 // Catches: a step that outlives its run and brings a part of it back, or never ends.
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineAgent } from "../../src/define-agent.ts";
 import { createMemorySignals } from "../../src/testing/memory-signals.ts";
 import { type ScriptedTurn, scriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { makeBench, takeStep } from "./support.ts";
+import { type Bench, makeBench, takeStep } from "./support.ts";
 
 /** A bench with a worker that holds a step and hears of nothing, as a frozen one does, while the run is cancelled and deleted. */
 async function deletedUnderway(stage: "model" | "tool") {
@@ -146,4 +146,40 @@ test("what a process remembers of a deleted run does not stand in the way of ano
   await bench.queue.drain(deaf.runStep, { advanceTime: false });
   expect(await bench.store.load("run-a")).toMatchObject({ status: "completed", turns: 3 });
   expect(looked).toEqual([1, 2]);
+});
+
+describe("input of a session that was to enter a run which was deleted, and whose id another run has", () => {
+  const busy = { runId: "run-a", session: "s" };
+  const more = { runId: "more", session: "s", whenBusy: "inject" } as const;
+
+  async function replaced(bench: Bench): Promise<void> {
+    const engine = bench.process();
+    await engine.client.command("run-a", { type: "cancel_requested", by: "ann", reason: "over" });
+    await bench.queue.drain(engine.runStep, { advanceTime: true });
+    await engine.client.delete("run-a");
+    await engine.client.start("a", "another", { runId: "run-a" });
+  }
+
+  test("that other run neither gets it nor passes for having taken it", async () => {
+    const bench = makeBench();
+    const { client } = bench.process();
+    await client.start("a", "go", busy);
+    expect((await client.start("a", "input", more)).runId).toBe("run-a");
+    await replaced(bench);
+    await expect(client.start("a", "input", more)).rejects.toMatchObject({ code: "not_found" });
+    expect(await bench.store.load("run-a")).toMatchObject({ pendingInput: [] });
+  });
+
+  test("nor if the input was not given yet: it gets a run of its own", async () => {
+    const bench = makeBench();
+    const { client } = bench.process();
+    await client.start("a", "go", busy);
+    // Decided, and no more.
+    const load = async (): Promise<never> => Promise.reject(new Error("this process died"));
+    const dying = bench.process({ store: { ...bench.store, load } });
+    await expect(dying.client.start("a", "input", more)).rejects.toThrow("died");
+    await replaced(bench);
+    expect((await client.start("a", "input", more)).runId).toBe("more");
+    expect(await bench.store.load("run-a")).toMatchObject({ pendingInput: [] });
+  });
 });
