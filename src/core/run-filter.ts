@@ -32,7 +32,10 @@ const filterFields = {
   session: z.string().max(1_000).optional(),
   tenant: runIdSchema.optional(),
   metadata: z
-    .record(z.string(), z.string())
+    .unknown()
+    // A record would leave it out, and the filter would fit everything.
+    .refine((fields) => !Object.hasOwn(Object(fields), "__proto__"), "no run has a field __proto__")
+    .pipe(z.record(z.string(), z.string()))
     .refine((fields) => Object.keys(fields).length <= mostMetadataFields, `at most ${mostMetadataFields} fields`)
     .optional(),
   createdAfter: time.optional(),

@@ -27,6 +27,13 @@ describe("a filter of runs", () => {
     expect(parseCountFilter({ agent: "a", tenant: "t1" })).toEqual({ agent: "a", tenant: "t1" });
   });
 
+  test("of a field that records leave out is refused, and not as good as none", () => {
+    const metadata = JSON.parse('{"__proto__":"x"}') as Record<string, string>;
+    expect(() => parseRunFilter({ metadata })).toThrow("metadata: no run has a field __proto__");
+    expect(parseRunFilter({ metadata: { constructor: "x" } })).toMatchObject({ metadata: { constructor: "x" } });
+    expect(() => parseRunFilter({ metadata: "x" as never })).toThrow("metadata: ");
+  });
+
   test("fits a run in all that it says", () => {
     const fitting: RunFilter[] = [
       {},

@@ -1,7 +1,7 @@
 // Catches: watchers that each read for themselves, a cache without a bound, a source that outlives its watchers.
 import { setImmediate as turnOfLoop } from "node:timers/promises";
 import { describe, expect, test, vi } from "vitest";
-import { createWatch } from "../../src/engine/watch.ts";
+import { createWatch, type Watch } from "../../src/engine/watch.ts";
 import type { RunStore } from "../../src/ports.ts";
 import { createMemoryRunStore, createMemorySignals } from "../../src/testing/index.ts";
 import { type HistoryTurn, play } from "../support/feed-history.ts";
@@ -101,4 +101,32 @@ describe("a source", () => {
     await expect(watch.events("nowhere").next()).rejects.toMatchObject({ code: "not_found" });
     await expect(watch.events("run-a", { after: "x" }).next()).rejects.toMatchObject({ code: "invalid" });
   });
+});
+
+/** What was committed; text comes between it sooner or later. */
+async function readEntries(watch: Watch): Promise<unknown[]> {
+  const entries: unknown[] = [];
+  for await (const { id: _, ...event } of watch.events("run-a")) if (event.type !== "text") entries.push(event);
+  return entries;
+}
+
+test("a run that takes the id of a deleted one is told as it is, although a slow watcher is still at the old one", async () => {
+  const { store, signals } = makeStore();
+  const watch = createWatch({ store, signals });
+  const playing = play(store, "run-a", [{ ...turn, answer: ["old ", "words"] }]);
+  await turnOfLoop();
+  const slow = watch.events("run-a");
+  const fast = watch.events("run-a");
+  await slow.next();
+  await playing;
+  for await (const _ of fast);
+  const ended = await store.load("run-a");
+  expect(ended && (await store.remove(ended))).toBe(true);
+  const fresh = play(store, "run-a", [{ ...turn, answer: ["new ", "words"] }], { createdAt: 2_000_000 });
+  await turnOfLoop();
+  const told = await readEntries(watch);
+  await fresh;
+  expect(JSON.stringify(told)).not.toContain("old");
+  expect(told).toEqual(await readEntries(createWatch({ store, signals })));
+  await slow.return(undefined);
 });

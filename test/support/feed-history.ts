@@ -2,7 +2,7 @@ import { setImmediate as turnOfLoop } from "node:timers/promises";
 import fc from "fast-check";
 import { append, type Draft, log, makeDraft } from "../../src/core/change.ts";
 import type { RunFeedEvent } from "../../src/core/feed.ts";
-import { noUsage } from "../../src/core/run.ts";
+import { noUsage, type Run } from "../../src/core/run.ts";
 import type { RunStore } from "../../src/ports.ts";
 import { created, nextToken, toolResult } from "../contract/run-fixtures.ts";
 
@@ -26,8 +26,13 @@ export function historyOf(piece: fc.Arbitrary<string>): fc.Arbitrary<HistoryTurn
 }
 
 /** Makes a run happen in a store, step by step, as workers do: text is published before its answer is committed. */
-export async function play(store: RunStore, runId: string, turns: HistoryTurn[]): Promise<void> {
-  let run = await created(store, { runId });
+export async function play(
+  store: RunStore,
+  runId: string,
+  turns: HistoryTurn[],
+  fields: Partial<Run> = {},
+): Promise<void> {
+  let run = await created(store, { runId, ...fields });
 
   async function commit(change: (draft: Draft) => void, results: Draft["results"] = []): Promise<void> {
     const draft = makeDraft(run, { at: run.updatedAt + 1, token: nextToken() });

@@ -13,6 +13,11 @@ const reason: z.ZodType<string | undefined> = z.string().min(1).max(10_000).opti
 
 /** What is done to runs and their calls. Each answers with the run as it is afterwards. */
 export function addCommands(api: Api): void {
+  addRunCommands(api);
+  addCallCommands(api);
+}
+
+function addRunCommands(api: Api): void {
   addRunCommand(api, {
     name: "cancel",
     summary: "Cancel a run",
@@ -45,6 +50,9 @@ export function addCommands(api: Api): void {
     required: true,
     act: (run, { input, inputId }, key) => run.send(input, withId("inputId", inputId ?? key)),
   });
+}
+
+function addCallCommands(api: Api): void {
   addCallCommand(api, {
     name: "approve",
     summary: "Let a call be executed",

@@ -146,6 +146,7 @@ describe("reading", () => {
     ["/runs?limit=0", "query.limit"],
     ["/runs?limit=1e3", "query.limit"],
     ["/runs?since=soon", "query.since"],
+    ["/runs?limit=1&limit=2", "query.limit"],
     ["/runs/r-1/transcript?from=-1", "query.from"],
     ["/runs/r-1/result?waitMs=x", "query.waitMs"],
   ])("refuses %s", async (path, field) => {
