@@ -55,7 +55,10 @@ function readMessage(message: Message, path: Path): InputEntry[] {
   return [{ type: "message", role: known, content: readContent(content, [...path, "content"]) }];
 }
 
-function readAssistant({ content, refusal, tool_calls: calls }: Message, path: Path): InputEntry[] {
+function readAssistant({ content, refusal, tool_calls: calls, ...more }: Message, path: Path): InputEntry[] {
+  // Else what the assistant did would be left out of its history.
+  if (more.function_call) throw misfit([...path, "function_call"], "is not taken; give tool_calls");
+  if (more.audio) throw misfit([...path, "audio"], "sound is not kept here; give its text as content");
   const said = content ?? refusal;
   const says = said !== undefined && said !== null && said !== "";
   const list = Array.isArray(calls) ? (calls as unknown[]) : [];

@@ -1,4 +1,5 @@
 import { canonical } from "../../core/canonical.ts";
+import { DroverError } from "../../core/errors.ts";
 import type { InputMessage } from "../../core/message.ts";
 import type { ResponseRecord } from "../../ports.ts";
 import { readHistory } from "./branch.ts";
@@ -51,6 +52,8 @@ export async function create(asking: Asking, creation: Creation): Promise<Kept &
   } catch (error) {
     // What never began is not kept, unless somebody may come back for it.
     if (key === undefined || !isOutage(error)) await forget(asking, [id, claim]);
+    // The response was deleted, its run was not.
+    if (key !== undefined && error instanceof DroverError && error.code === "conflict") throw keyUsed();
     throw error;
   }
   return { ...kept, isNew: record.id === id };
@@ -63,8 +66,12 @@ function toId({ context }: Asking, kind: Creation["kind"], key: string | undefin
 
 function checkSame(kept: Kept, hash: string): Kept {
   if (kept.request.hash === hash) return kept;
+  throw keyUsed();
+}
+
+function keyUsed(): V1Error {
   const message = "This idempotency key was used for another request. Use a new one, or send the same request.";
-  throw new V1Error(400, message, { code: "idempotency_error" });
+  return new V1Error(400, message, { code: "idempotency_error" });
 }
 
 /** Answers are given again: each counts once. */
@@ -184,9 +191,14 @@ async function giveAnswers({ context }: Asking, creation: Creation, { id, runId 
       given += 1;
     }
   } catch (error) {
-    if (given > 0 && !isOutage(error)) {
+    if (given > 0 && isMisfit(error)) {
       await run.cancel({ reason: "a part of what it waited for was refused" }).catch(() => {});
     }
     throw error;
   }
+}
+
+/** Whether what was given can never be taken; else it is only too late, or may be taken yet. */
+function isMisfit(error: unknown): boolean {
+  return error instanceof DroverError && (error.code === "invalid" || error.code === "too_large");
 }

@@ -20,6 +20,7 @@ const weather: ChatCompletionTool = {
     parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
   },
 };
+const toTool = (name: string) => ({ type: "function", function: { name } });
 const askOrSay: ScriptedReply = ({ messages }) => {
   const last = messages.at(-1);
   if (last?.role === "tool") return `It is ${textOf(last.content)}.`;
@@ -217,6 +218,14 @@ describe("a chat completion", () => {
       { messages: [{ role: "user", content: [{ type: "file", file: { file_id: "f" } }] }] },
       "messages[0].content[0].file.file_id",
     ],
+    [
+      "a call of old",
+      { messages: [{ role: "assistant", content: null, function_call: { name: "f", arguments: "{}" } }] },
+      "messages[0].function_call",
+    ],
+    ["sound", { messages: [{ role: "assistant", content: null, audio: { id: "a" } }] }, "messages[0].audio"],
+    ["two tools of one name", { tools: ["a", "a"].map(toTool) }, "tools[1].function.name"],
+    ["a tool whose name no model may say", { tools: [toTool("a.b")] }, "tools[0].function.name"],
     ["a role of old", { messages: [{ role: "function", content: "x" }] }, "messages[0].role"],
     ["a result of no call", { messages: [{ role: "tool", tool_call_id: "x", content: "y" }] }, "input"],
     ["no messages", { messages: [] }, "messages"],

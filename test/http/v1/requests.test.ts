@@ -58,6 +58,16 @@ describe("the same request sent again", () => {
     expect(await runsOf(v1)).toBe(1);
   });
 
+  test("with another body is refused as that even where the first response was deleted and its run was not", async () => {
+    const keys = { app: { scopes: ["start" as const, "read" as const, "decide" as const] } };
+    const v1 = await createV1Test({ agents: [makeAgent([hello])], keys });
+    const client = v1.clientOf({ apiKey: v1.http.authorization("app").authorization?.slice("Bearer ".length) ?? "" });
+    const headers = { "Idempotency-Key": "k4" };
+    await client.responses.delete((await client.responses.create(body, { headers })).id);
+    const other = client.responses.create({ ...body, input: "ho" }, { headers });
+    await expect(other).rejects.toMatchObject({ status: 400, code: "idempotency_error" });
+  });
+
   test("with another body is refused, and not sent a third time", async () => {
     const v1 = await createV1Test({ agents: [makeAgent([hello])] });
     let sent = 0;
