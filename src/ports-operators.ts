@@ -130,6 +130,8 @@ export type WebSession = { keyId: string; secretHash: string; csrf: string; crea
 
 export interface KeyStore {
   put(key: StoredKey): Promise<void>;
+  /** Puts a key in place of itself with that secret. False, and nothing is put, if it was removed or rotated since. */
+  replace(key: StoredKey, secretHash: string): Promise<boolean>;
   get(id: string): Promise<StoredKey | undefined>;
   /** By when they were made. */
   list(): Promise<StoredKey[]>;

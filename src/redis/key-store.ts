@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type KeyStore, type StoredKey, scopes, type WebSession } from "../ports-operators.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
+import { runScript } from "./read.ts";
 import { parseStored } from "./run-codec.ts";
 
 // Loose: what a newer version put in is still there when this one writes the key again.
@@ -22,6 +23,19 @@ const sessionSchema: z.ZodType<WebSession> = z.object({
   createdAt: z.number(),
 });
 
+/**
+ * A key that was removed meanwhile does not come back. KEYS: 1 keys. ARGV: 1 id, 2 hash of the secret that it must have,
+ * 3 JSON of what it becomes. Returns {1} if it did.
+ */
+const replaceScript = `
+local stored = redis.call('HGET', KEYS[1], ARGV[1])
+if not stored then return {0} end
+local known, key = pcall(cjson.decode, stored)
+if not known or type(key) ~= 'table' or key.secretHash ~= ARGV[2] then return {0} end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return {1}
+`;
+
 /** Keys and sessions for HTTP, in Redis. Contract: `KeyStore`. */
 export function createRedisKeyStore({ connection, keys }: { connection: RedisConnection; keys: Keys }): KeyStore {
   const { accessKeys } = keys;
@@ -31,6 +45,11 @@ export function createRedisKeyStore({ connection, keys }: { connection: RedisCon
   return {
     async put(key) {
       await connection.use((client) => client.hset(accessKeys, key.id, JSON.stringify(key)));
+    },
+    async replace(key, secretHash) {
+      const input = { keys: [accessKeys], args: [key.id, secretHash, JSON.stringify(key)] };
+      const [code] = await connection.use((client) => runScript(client, replaceScript, input));
+      return code === 1;
     },
     async get(id) {
       const json = await connection.use((client) => client.hget(accessKeys, id));

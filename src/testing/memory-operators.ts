@@ -52,6 +52,11 @@ export function createMemoryKeyStore({ clock }: { clock: Time }): KeyStore {
     async put(key) {
       keys.set(key.id, copy(key));
     },
+    async replace(key, secretHash) {
+      if (keys.get(key.id)?.secretHash !== secretHash) return false;
+      keys.set(key.id, copy(key));
+      return true;
+    },
     get: async (id) => copy(keys.get(id)),
     list: async () => [...keys.values()].map(copy).sort((a, b) => a.createdAt - b.createdAt || compare(a.id, b.id)),
     remove: async (id) => keys.delete(id),

@@ -41,6 +41,18 @@ export function keyStoreContract(name: string, start: () => Promise<KeyStoreHarn
       expect(await keys.list()).toEqual([full]);
     });
 
+    test("a key that was removed or rotated meanwhile is not put in its place", async () => {
+      const { keys } = harness;
+      const rotated = key("k1", { secretHash: "cd34", previous: { secretHash: "ab12", validUntil: 8_000 } });
+      expect(await keys.replace(rotated, "ab12")).toBe(false);
+      expect(await keys.get("k1")).toBeUndefined();
+      await keys.put(key("k1"));
+      expect(await keys.replace(rotated, "ab12")).toBe(true);
+      expect(await keys.get("k1")).toEqual(rotated);
+      expect(await keys.replace(key("k1", { secretHash: "ef56" }), "ab12")).toBe(false);
+      expect(await keys.get("k1")).toEqual(rotated);
+    });
+
     test("does not share objects with its callers", async () => {
       const { keys } = harness;
       const mine = key("k1");

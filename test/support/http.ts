@@ -156,6 +156,7 @@ function createKeyTable(given: readonly StoredKey[]): KeyStore {
   const sessions = new Map<string, WebSession>();
   return {
     put: async (key) => void keys.set(key.id, key),
+    replace: async (key, secretHash) => keys.get(key.id)?.secretHash === secretHash && keys.set(key.id, key).size > 0,
     get: async (id) => keys.get(id),
     list: async () => [...keys.values()],
     remove: async (id) => keys.delete(id),

@@ -86,7 +86,9 @@ async function rotate(context: Context, id: string, options: RotateOptions): Pro
     }
     const previous = { secretHash: found.secretHash, validUntil: now + options.grace };
     const rotated = { ...found, secretHash: hashSecret(secret), previous: options.grace > 0 ? previous : undefined };
-    await store.put(rotated);
+    if (!(await store.replace(rotated, found.secretHash))) {
+      throw new DroverError("conflict", `The key ${id} was removed or rotated just now. Look again: drover keys list.`);
+    }
     return rotated;
   });
   if (!options.json) {

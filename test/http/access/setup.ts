@@ -20,6 +20,7 @@ function makeKeyTable(): KeyTable {
     sessions,
     reads,
     put: async (key) => void keys.set(key.id, key),
+    replace: async (key, secretHash) => keys.get(key.id)?.secretHash === secretHash && keys.set(key.id, key).size > 0,
     async get(id) {
       reads.push(id);
       return keys.get(id);
