@@ -109,7 +109,7 @@ async function addSteps({ queue, logger }: Deps, steps: Step[], { sweepable }: A
 }
 
 /** Of two that have one id: another may have taken it since the first was deleted. */
-function isSameRun(a: Run, b: Run): boolean {
+export function isSameRun(a: Run, b: Run): boolean {
   return a.createdAt === b.createdAt && a.inputHash === b.inputHash;
 }
 

@@ -10,10 +10,11 @@ import { findJson } from "../core/output.ts";
 import { answerTextOf } from "../core/reply-text.ts";
 import type { TurnPage } from "../core/report.ts";
 import type { ResultRange } from "../core/result.ts";
-import { isEnded, type Run, type RunError, type RunStatus, type StopReason, type Usage } from "../core/run.ts";
+import { isEnded, type Run, type RunError, type StopReason, type Usage } from "../core/run.ts";
 import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
 import { nameOfRetry } from "../core/transition.ts";
 import type { RunStore, SchemaCheck, Signals } from "../ports.ts";
+import { isSameRun } from "./advance.ts";
 import type { Client } from "./client.ts";
 import { toInput } from "./command.ts";
 import { answerTo, type Decided, decideOn, readWholeFeed } from "./decide.ts";
@@ -206,23 +207,20 @@ async function waitForEnd(
   const until = timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
   let ring: () => void = () => {};
   const unsubscribe = await signals.onEnd(runId, () => ring());
-  let status: RunStatus | undefined;
+  let known: Run | undefined;
   try {
     for (;;) {
       const rung = new Promise<void>((resolve) => {
         ring = resolve;
       });
-      // Once the run was found, Redis going away is waited out like any other time.
-      const run = await client.load(runId).catch((error: unknown) => {
-        if (status === undefined || !isOutage(error)) throw error;
-      });
+      const run = await loadAgain(client, runId, known);
       if (run && isEnded(run)) return run;
-      status = run?.status ?? status;
+      known = run ?? known;
       const leftMs = until - performance.now();
       if (leftMs <= 0 || signal?.aborted) {
         throw new DroverError(
           "timeout",
-          `Run "${runId}" is still ${status}; it goes on. Ask again later, or watch it.`,
+          `Run "${runId}" is still ${known?.status}; it goes on. Ask again later, or watch it.`,
         );
       }
       await atMost(Math.min(leftMs, lookEveryMs), rung, signal);
@@ -230,6 +228,19 @@ async function waitForEnd(
   } finally {
     unsubscribe();
   }
+}
+
+/** Once the run was found, Redis going away is waited out like any other time: undefined. */
+async function loadAgain(client: Client, runId: string, known: Run | undefined): Promise<Run | undefined> {
+  try {
+    const run = await client.load(runId);
+    if (!known || isSameRun(known, run)) return run;
+  } catch (error) {
+    if (!known || !isOutage(error)) throw error;
+    return undefined;
+  }
+  // Deleted while it was waited for; what has its id now may be somebody else's.
+  throw unknownRun(runId);
 }
 
 function isOutage(error: unknown): boolean {
@@ -254,7 +265,9 @@ async function toResult<Output>(
 ): Promise<RunResult<Output>> {
   const { runId, stopReason, error, turns, usage } = run;
   const status = run.status as RunResult["status"];
-  const last = (await store.loadWithLastMessage(runId))?.last;
+  const now = await store.loadWithLastMessage(runId);
+  if (!now || !isSameRun(now.run, run)) throw unknownRun(runId);
+  const { last } = now;
   const output = status === "completed" ? redactor.value(outputOf(run, last, read)) : undefined;
   const result = { runId, status, stopReason, output, error: redactor.value(error), turns, usage };
   if (!run.dryRun) return result;

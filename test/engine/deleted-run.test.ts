@@ -183,3 +183,29 @@ describe("input of a session that was to enter a run which was deleted, and whos
     expect(await bench.store.load("run-a")).toMatchObject({ pendingInput: [] });
   });
 });
+
+test("who waits for the result of a run that is deleted gets no other's", async () => {
+  const bench = makeBench();
+  const { client } = bench.process();
+  await client.start("a", "go", { runId: "run-a" });
+  const loads: string[] = [];
+  const found = Promise.withResolvers<void>();
+  const load: Bench["store"]["load"] = async (runId) => {
+    const run = await bench.store.load(runId);
+    if (loads.push(runId) === 1) found.resolve();
+    return run;
+  };
+  // It does not hear of the end either.
+  const deaf = bench.process({ signals: createMemorySignals(), store: { ...bench.store, load } });
+  const result = deaf.handle("run-a").result({ timeoutMs: 10_000 });
+  const ending = result.catch((error: unknown) => error);
+  await found.promise;
+  await client.command("run-a", { type: "cancel_requested", by: "ann", reason: "over" });
+  await client.delete("run-a");
+  bench.clock.advance(1);
+  const agent = defineAgent({ name: "a", instructions: "", model: scriptedModel(["not for everybody"]) });
+  const other = bench.process({ agents: [agent] });
+  await other.client.start("a", "another", { runId: "run-a" });
+  await bench.queue.drain(other.runStep, { advanceTime: false });
+  expect(await ending).toMatchObject({ code: "not_found" });
+});
