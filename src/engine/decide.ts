@@ -58,7 +58,9 @@ async function explain(deps: Deps, run: Run, event: Decided): Promise<void> {
   const given = call ? undefined : await lastGiven(deps.store, runId, event.callId);
   if (given && (await isSame(deps, run, given, event))) return;
   const why = call ? whyNot(call, event) : given ? whatStands(given, event) : nobodyAsked(waiting, event);
-  throw new DroverError("not_allowed", `${event.callId} of run "${runId}" was not ${event.type}: ${why}`);
+  // It names people, in words of their own.
+  const said = deps.redaction.redactor.text(why);
+  throw new DroverError("not_allowed", `${event.callId} of run "${runId}" was not ${event.type}: ${said}`);
 }
 
 /** A call that waits refuses what it does not wait for, a decision on other arguments, and any that comes too late. */

@@ -190,6 +190,14 @@ describe.each(["memory", "redis"])("over %s", (kind) => {
     expect(await resultsOf(run)).toMatchObject([{ content: '{"ok":true,"amount":1}' }]);
   });
 
+  test("what stands against an answer is told without secrets", async () => {
+    const { run } = await begun("asker");
+    const secret = "sk-proj-aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5";
+    await run.answer("call-1-1", "home", { by: `ann with ${secret}` });
+    const late = run.answer("call-1-1", "office", { by: "bob" });
+    await refusal(late, "not_allowed", /^(?!.*sk-proj).*ann with .*answered it already/);
+  });
+
   test("a person may decline, and the model reads why", async () => {
     const { run, work } = await begun("asker");
     await refusal(run.approve("call-1-1", { by: "ann" }), "not_allowed", /waits for an answer. Answer it, or deny it/);
