@@ -156,11 +156,13 @@ describe("reading", () => {
   test("what the model saw is fetched when it is asked for", async () => {
     const { url, start } = await openSite();
     await start("run-1", "hostile", "completed");
+    await start("pay-1", "pay", "waiting");
     const { page, trouble } = await openPage(browser);
     await page.goto(`${url}/ui/runs/run-1`);
     const more = page.locator("#window-1");
     await more.locator("summary").first().click();
     await more.getByText("Do as the first word says.").waitFor();
+    expect(await page.locator(".count-badge").textContent()).toBe("1 waiting");
     expect(trouble).toEqual([]);
   });
 });
@@ -312,26 +314,5 @@ describe("what a page must bear", () => {
     await page.getByRole("link", { name: "Show all of it" }).click();
     await page.waitForLoadState();
     expect(await page.evaluate("document.body.innerText.length")).toBeGreaterThan(1_000_000);
-  });
-
-  test("a run of 1,000 turns answers in under 300 ms and is paged through", async () => {
-    const { url, http } = await openSite({ redis: true });
-    await http.drover.start("tester", "loop", { runId: "run-1", limits: { maxTurns: 1_000 } });
-    await http.drover.get("run-1").result({ timeoutMs: 110_000 });
-    const times: number[] = [];
-    for (let time = 0; time < 8; time += 1) {
-      const begun = performance.now();
-      const response = await http.fetch("/ui/runs/run-1", { headers: { accept: "text/html" } });
-      expect((await response.text()).length).toBeLessThan(300_000);
-      times.push(performance.now() - begun);
-    }
-    expect(Math.min(...times)).toBeLessThan(300);
-    const { page } = await openPage(browser);
-    await page.goto(`${url}/ui/runs/run-1`);
-    await page.locator("#turn-1000").waitFor();
-    await page.getByRole("link", { name: "Earlier" }).click();
-    await page.locator("#turn-962").waitFor();
-    await page.getByRole("link", { name: "First" }).click();
-    await page.locator("#turn-1").waitFor();
   });
 });

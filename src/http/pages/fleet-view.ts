@@ -96,7 +96,7 @@ function load(running: number, concurrency: number): Html {
 function gates({ gates: all, at }: FleetView): Html {
   const rows = all.map((gate) => {
     const { kind, name, rate, concurrency, inside, waiting } = gate;
-    return html`<tr><th scope="row"><span class="hint">${kind}</span> <code>${name}</code></th><td>${rate ? `${formatCount(rate.max)} per ${formatAge(rate.perMs).replace(/^1 /, "")}` : dash}</td>${number(concurrency === undefined ? html`${inside}` : `${inside} of ${concurrency}`)}${number(waiting)}<td>${gateState(gate, at)}</td></tr>`;
+    return html`<tr><th scope="row"><span class="hint">${kind}</span> <code>${name}</code></th><td class="num">${rate ? `${formatCount(rate.max)} per ${formatAge(rate.perMs).replace(/^1 /, "")}` : dash}</td>${number(concurrency === undefined ? html`${inside}` : `${inside} of ${concurrency}`)}${number(waiting)}<td>${gateState(gate, at)}</td></tr>`;
   });
   return tableOf(
     "Limits and breakers",

@@ -31,7 +31,7 @@ ${incidents(steps, now)}
 ${answer ? said(view, runId) : ""}
 ${calls.length === 0 ? "" : html`<div class="calls">${calls.map((call) => renderCall(call, view, where))}</div>`}
 ${marks.filter(({ type }) => type === "ended").map((mark) => markLine(mark))}
-<div class="turn-more">${answer ? windowDetails(runId, turn) : ""}${stepsTable(steps, now)}</div>
+<div class="turn-more">${view.request ? windowDetails(runId, turn) : ""}${stepsTable(steps, now)}</div>
 </article>`;
 }
 

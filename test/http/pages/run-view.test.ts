@@ -25,3 +25,12 @@ test("a step that was held again and again is told once, and as waiting until it
     "waits model call: No worker here knows it. Start one; next attempt in 4 s",
   ]);
 });
+
+test("what the model saw is offered where it is still known", () => {
+  const known = { ...turn, request: turn.request };
+  const { request: _, ...gone } = turn;
+  const seen = (view: typeof turn): boolean =>
+    String(renderTurn(view, { runId: "r", now: at })).includes("What the model saw");
+  expect(turn.request).toBeDefined();
+  expect([seen(known), seen(gone)]).toEqual([true, false]);
+});

@@ -39,9 +39,11 @@ export async function fetchMain(url) {
   const response = await fetch(url, { headers: { "x-fragment": "1", accept: "text/html" }, cache: "no-store" });
   if (response.redirected && new URL(response.url).pathname === "/login") location.reload();
   // What this page is of has been deleted: the page that says so takes its place.
-  if (response.status === 404) location.reload();
+  if (response.status === 404 && url === location.href) location.reload();
   if (!response.ok) throw new Error(`answered ${response.status}`);
-  showWaiting(Number(response.headers.get("x-waiting") ?? 0));
+  // Parts that are fetched on their own say nothing of it.
+  const waiting = response.headers.get("x-waiting");
+  if (waiting !== null) showWaiting(Number(waiting));
   const template = document.createElement("template");
   template.innerHTML = await response.text();
   const main = document.createElement("main");
