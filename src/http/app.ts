@@ -9,6 +9,7 @@ import { allowedMethods } from "./methods.ts";
 import { limitNesting } from "./nesting.ts";
 import { createPages } from "./pages/pages.ts";
 import { answerProblem, createErrorHandler, isOpenAiPath, toProblem } from "./problem.ts";
+import { redactRefusals } from "./redact-refusals.ts";
 import { createRunsApi } from "./runs/runs-api.ts";
 import { createServiceRoutes } from "./runs/service-routes.ts";
 import { runsFor } from "./scoped-runs.ts";
@@ -27,6 +28,7 @@ export function createHttp(deps: HttpDeps): (request: Request, peer?: Peer) => P
   const runs = withSharedFeed(deps);
   app.onError(createErrorHandler(deps.logger));
   app.notFound((context) => answerUnserved(app, context));
+  app.use(redactRefusals(deps.redactor));
   app.use(access.identify);
   app.use(limitTime(deps.settings.requestTimeoutMs));
   app.use(limitBody(deps.settings.bodyLimitBytes));
