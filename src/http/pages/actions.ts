@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Limits } from "../../core/agent.ts";
 import { DroverError } from "../../core/errors.ts";
+import { isForm } from "../access/guard.ts";
+import { ProblemError } from "../problem.ts";
 import type { HttpContext } from "../types.ts";
 import { isText } from "./asks.ts";
 import { html, path, query } from "./html.ts";
@@ -37,7 +39,7 @@ const formSchema: z.ZodType<Form> = z.looseObject({
 /** Makes a handler of what is to be done. What stands against it is told, with where to go. */
 export function handle(act: Act): (context: HttpContext) => Promise<Response> {
   return async (context) => {
-    const parsed = formSchema.safeParse(await context.req.parseBody());
+    const parsed = formSchema.safeParse(await readForm(context));
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
       throw new DroverError("invalid", `${issue?.path.join(".") || "form"}: ${issue?.message}.`);
@@ -52,6 +54,14 @@ export function handle(act: Act): (context: HttpContext) => Promise<Response> {
   };
 }
 
+/** Forms of our pages are of one type, which can be read whatever is in it. @throws ProblemError 415 */
+async function readForm(context: HttpContext): Promise<unknown> {
+  if (context.req.header("content-type") === undefined) return {};
+  if (isForm(context)) return context.req.parseBody();
+  const detail = "Nothing was done: a form is sent as application/x-www-form-urlencoded. Send it from the page.";
+  throw new ProblemError({ status: 415, code: "invalid", detail });
+}
+
 /**
  * The name that the form has for what it does, bound to what was typed: the same words sent again are the same act, other
  * words in a page that was not loaded again are not.
@@ -61,7 +71,7 @@ function bindAct(form: Form): Form {
   if (decisionId === undefined) return form;
   // Whoever has to sign in again has another token.
   const typed = Object.entries(form).filter(([name]) => name !== "back" && name !== "csrf" && name !== "decisionId");
-  const words = JSON.stringify([decisionId, typed.toSorted()]);
+  const words = JSON.stringify([decisionId, typed.toSorted(([a], [b]) => (a < b ? -1 : 1))]);
   return { ...form, decisionId: createHash("sha256").update(words).digest("hex").slice(0, 32) };
 }
 

@@ -138,3 +138,35 @@ describe("forms", () => {
     }
   });
 });
+
+test("what is no form, or a broken one, is refused and does nothing", async () => {
+  const http = await open();
+  await start(http, ["run-a", "pay", "waiting"]);
+  for (const [type, body] of [
+    ["multipart/form-data; boundary=y", "--x"],
+    ["multipart/form-data", "x"],
+    ["application/json", "{}"],
+    ["text/plain", "reason=x"],
+  ] as const) {
+    const headers = { ...html, "content-type": type, origin: "http://localhost" };
+    const { status } = await http.fetch("/ui/runs/run-a/cancel", { method: "POST", headers, body });
+    expect([type, status]).toEqual([type, 415]);
+  }
+  expect((await http.drover.get("run-a").status()).status).toBe("waiting");
+});
+
+test("a retry sent twice from a page is one, and with other limits another", async () => {
+  const http = await open();
+  await http.drover.start("tester", "loop", { runId: "run-a", limits: { maxTurns: 2 } });
+  const end = (): Promise<{ turns: number }> => http.drover.get("run-a").result({ timeoutMs: 10_000 });
+  await end();
+  const page = await read(http, "/ui/runs/run-a");
+  const turns: number[] = [];
+  for (const maxTurns of ["3", "3", "5"]) {
+    const response = await submit(http, page, "/ui/runs/run-a/retry", { maxTurns });
+    expect(response.headers.get("location")).toBe("/ui/runs/run-a?notice=retried");
+    turns.push((await end()).turns);
+  }
+  expect(turns).toEqual([3, 3, 5]);
+  expect((await http.drover.get("run-a").audit()).filter(({ action }) => action === "retried")).toHaveLength(2);
+});
