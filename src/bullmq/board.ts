@@ -56,6 +56,7 @@ export function createBoard({ connection, prefix, names, basePath, redactor }: B
       queue.on("error", () => {}); // The connection's owner tells of outages.
       queues.set(name, queue);
       const shown = new BullMQAdapter(queue, { readOnlyMode: true, allowRetries: false });
+      // What is cut or put into text by the board itself must be clean before.
       for (const field of ["data", "returnValue", "progress"] as const) shown.setFormatter(field, redactor.value);
       board.addQueue(shown);
     }
@@ -68,7 +69,7 @@ export function createBoard({ connection, prefix, names, basePath, redactor }: B
       if (request.method !== "GET" && request.method !== "HEAD")
         return new Response("The board only shows.", { status: 405, headers: { allow: "GET, HEAD" } });
       await addQueues();
-      return withPolicy(await app.fetch(withoutEndSlash(request)));
+      return withPolicy(await app.fetch(withoutEndSlash(request)), redactor);
     },
     close: async () => {
       await Promise.all([...queues.values()].map((queue) => queue.close()));
@@ -88,10 +89,16 @@ function withoutEndSlash(request: Request): Request {
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
 
-async function withPolicy(response: Response): Promise<Response> {
+async function withPolicy(response: Response, redactor: Redactor): Promise<Response> {
   const headers = new Headers(response.headers);
   headers.set("content-security-policy", policy);
-  if (!headers.get("content-type")?.includes("text/html")) {
+  const type = headers.get("content-type") ?? "";
+  if (type.includes("json")) {
+    // Reasons of failures, stacks and logs have no formatter of their own.
+    headers.delete("content-length");
+    return new Response(redactor.json(await response.text()), { status: response.status, headers });
+  }
+  if (!type.includes("text/html")) {
     return new Response(response.body, { status: response.status, headers });
   }
   const page = (await response.text()).replaceAll(/<link[^>]*fonts\.googleapis\.com[^>]*>/g, "");

@@ -1,11 +1,13 @@
-import { Queue } from "bullmq";
+import { Queue, UnrecoverableError, Worker } from "bullmq";
 import { Redis } from "ioredis";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { type Board, createBoard } from "../../src/bullmq/board.ts";
 import { createRedactor } from "../../src/core/redact.ts";
 import { deletePrefix, testPrefix } from "../support/redis.ts";
 
-async function openBoard(): Promise<{ board: Board; ask: (path: string, init?: RequestInit) => Promise<Response> }> {
+type OpenBoard = { board: Board; queue: Queue; ask: (path: string, init?: RequestInit) => Promise<Response> };
+
+async function openBoard(): Promise<OpenBoard> {
   const url = inject("redisUrl");
   const prefix = testPrefix();
   const connection = new Redis(url, { maxRetriesPerRequest: null });
@@ -24,7 +26,7 @@ async function openBoard(): Promise<{ board: Board; ask: (path: string, init?: R
     connection.disconnect();
     await deletePrefix(url, prefix);
   });
-  return { board, ask: (path, init) => board.fetch(new Request(`http://localhost${path}`, init)) };
+  return { board, queue, ask: (path, init) => board.fetch(new Request(`http://localhost${path}`, init)) };
 }
 
 test("shows the raw queues, with and without a slash at the end, and nothing from elsewhere", async () => {
@@ -58,6 +60,27 @@ test("tells what is in a queue with secrets left out", async () => {
   expect(text).toContain('"name":"runs"');
   expect(text).toContain("the key is [redacted");
   expect(text).not.toContain("sk-proj-abc");
+});
+
+test("leaves secrets out of what a failure says, and of logs", async () => {
+  const { ask, queue } = await openBoard();
+  const secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ";
+  const worker = new Worker(
+    "runs",
+    async (job) => {
+      await job.log(`sent with ${secret}`);
+      throw new UnrecoverableError(`refused: ${secret}`);
+    },
+    { connection: queue.opts.connection as Redis, prefix: queue.opts.prefix ?? "" },
+  );
+  await new Promise((resolve) => worker.on("failed", resolve));
+  await worker.close();
+  const [job] = await queue.getFailed();
+  const failed = await (await ask("/ui/queues/api/queues?activeQueue=runs&status=failed&page=1")).text();
+  expect(failed).toContain("refused: [redacted");
+  const logs = await (await ask(`/ui/queues/api/queues/runs/${job?.id}/logs`)).text();
+  expect(logs).toContain("sent with [redacted");
+  expect(failed + logs).not.toContain("sk-proj-abc");
 });
 
 test("changes nothing, whatever is asked of it", async () => {
