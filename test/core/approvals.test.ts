@@ -135,6 +135,21 @@ describe("a decision", () => {
     expect(first(step(asking, approve()))).toMatchObject({ state: "ready", attempt: 2 });
   });
 
+  test("sent again after any number of others still answers no later question", () => {
+    let world = open(asks);
+    for (const decisionId of ["d1", "d2", "d3"]) {
+      const approved = step(world, approve({ decisionId }));
+      const place = { step: { owedAt: first(approved).owedAt, index: 1 }, startToken: decisionId };
+      const begun = step(approved, { type: "tool_started", ...place, timeoutAt: 9_000 });
+      world = step(begun, { type: "tool_unknown", ...place, error: { code: "x", message: "x" } });
+      expect(first(world)).toMatchObject({ state: "asking", decision: { id: decisionId } });
+    }
+    for (const decisionId of ["d1", "d2", "d3"]) expect(step(world, approve({ decisionId })).run).toBe(world.run);
+    expect(step(world, { ...deny("no"), decisionId: "d4" } as RunEvent).messages.at(-1)).not.toHaveProperty(
+      "approvalIds",
+    );
+  });
+
   test("made once does not apply again, nor does another after it", () => {
     const approved = step(open(asks, asks), approve());
     expect(step(approved, approve()).run).toBe(approved.run);
