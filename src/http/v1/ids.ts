@@ -16,9 +16,14 @@ export function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** A message of the assistant: one execution's text of one turn. */
-export function toMessageId(tail: string, turn: number, execution: string): string {
-  return `msg_${tail}_${turn}_${execution}`;
+/** A message of the assistant: one execution's text of one turn. `again`: what counts of it after all, in a stream. */
+export function toMessageId(tail: string, turn: number, execution: string, again = false): string {
+  return `msg_${tail}_${turn}_${execution}${again ? "_again" : ""}`;
+}
+
+/** The name that an item has in a Response that is read after its end, where nothing was said in vain. */
+export function toFinalId(id: string): string {
+  return id.replace(/_again$/, "");
 }
 
 export function toFunctionId(tail: string, callId: string): string {

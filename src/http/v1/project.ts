@@ -120,6 +120,8 @@ type Answered = Extract<RunFeedEvent, { type: "model_answered" }>;
 function answered(making: Making, event: Answered): void {
   const { state, of } = making;
   run(making);
+  // An answer may be another than its own execution said before; what was said has taken the item's first name.
+  const isOther = state.voided === event.execution;
   state.voided = undefined;
   state.usage = addUsage(state.usage, event.usage);
   state.upTo = event.message + 1;
@@ -133,19 +135,21 @@ function answered(making: Making, event: Answered): void {
     .map(({ callId, name, arguments: args }) => ({ callId, name, arguments: args }));
   const isForOthers = event.calls.length > 0 && state.calls.length === 0;
   if (isForOthers || !answer) closeItem(making, "incomplete");
-  else say(making, event, answer);
+  else say(making, event, { answer, isOther });
 }
 
+type Given = { answer: AssistantMessage; isOther: boolean };
+
 /** Brings the open item to what the answer says, whatever of it was heard. */
-function say(making: Making, { turn, execution, calls }: Answered, answer: AssistantMessage): void {
+function say(making: Making, { turn, execution, calls }: Answered, { answer, isOther }: Given): void {
   const { state, of } = making;
   const [kind, whole] = saidBy(answer, of.wantsJson && calls.length === 0);
-  let id = toMessageId(of.tail, turn, execution);
+  let id = toMessageId(of.tail, turn, execution, isOther);
   const heard = state.text;
   const isSame = whole.startsWith(heard) || heard.trimEnd() === whole;
   if (state.open && !(kind === "text" && isSame)) {
     closeItem(making, "incomplete");
-    id = `${id}_again`;
+    id = toMessageId(of.tail, turn, execution, true);
   }
   if (!state.open && whole === "" && calls.length > 0) return;
   if (!state.open) openItem(making, { id, turn, execution, kind });

@@ -1,6 +1,6 @@
 import type { Creation } from "./create.ts";
 import { badField, type V1Error } from "./errors.ts";
-import { tailOfItem } from "./ids.ts";
+import { tailOfItem, toFinalId } from "./ids.ts";
 import { type Called, type InputEntry, type Reference, readInput, type Said } from "./input.ts";
 import { type Format, findAgent, wantsJson } from "./models.ts";
 import { type Asking, readVisible } from "./plan.ts";
@@ -83,7 +83,7 @@ async function findItem(
   const responseId = responsePrefix + (tailOfItem(id) ?? "");
   const output = found.get(responseId) ?? (await readOutput(asking, responseId, () => notFound));
   found.set(responseId, output);
-  const item = output.find((other) => other.id === id);
+  const item = output.find((other) => other.id === toFinalId(id));
   if (!item) throw notFound;
   if (item.type === "function_call")
     return { type: "call", id: item.call_id, name: item.name, arguments: item.arguments };

@@ -115,6 +115,29 @@ describe("going on from a response", () => {
     await expect(unknown).rejects.toMatchObject({ status: 400, param: "input[0]" });
   });
 
+  test("by the name that an item had in a stream which had begun otherwise", async () => {
+    const heard = Promise.withResolvers<void>();
+    const seen: string[][] = [];
+    const agent = makeAgent([
+      async (request) => {
+        seen.push(request.messages.map(toLine));
+        if (seen.length > 1) return "ok";
+        request.onText("This is not what it comes to. ");
+        await heard.promise;
+        return { text: "But this is.", deltas: [] };
+      },
+    ]);
+    const { client } = await createV1Test({ agents: [agent] });
+    const stream = client.responses.stream({ model: "helper", input: "one" });
+    stream.on("response.output_text.delta", () => heard.resolve());
+    const { id, output } = await stream.finalResponse();
+    expect(output).toMatchObject([{ content: [{ text: "But this is." }] }]);
+    const item = { type: "item_reference" as const, id: output[0]?.id ?? "" };
+    await client.responses.create({ model: "helper", input: [item, { role: "user", content: "two" }] });
+    expect(seen.at(-1)?.slice(-2)).toEqual(["assistant: But this is.", "user: two"]);
+    expect((await client.responses.retrieve(id)).output_text).toBe("But this is.");
+  });
+
   test("in a conversation runs take turns in one history, and a response of it can be gone on from", async () => {
     const seen: string[][] = [];
     const { client } = await createV1Test({ agents: [makeEcho(seen)] });

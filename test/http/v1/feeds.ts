@@ -8,6 +8,8 @@ import type { Subject } from "../../../src/http/v1/projection.ts";
 type Turn = {
   lost: { pieces: string[]; fails: boolean }[];
   answer: string[];
+  /** The execution that answers said something else before. */
+  changed: boolean;
   what: "agent" | "caller" | "both" | "misfit" | "refused" | "refusal";
 };
 type History = { turns: Turn[]; last: Turn; stopReason: StopReason };
@@ -16,7 +18,8 @@ const pieces = fc.array(fc.constantFrom("Hello ", "there", ". ", "\n", "<think>h
   maxLength: 5,
 });
 const lost = fc.array(fc.record({ pieces, fails: fc.boolean() }), { maxLength: 2 });
-const turn = (...kinds: Turn["what"][]) => fc.record({ lost, answer: pieces, what: fc.constantFrom(...kinds) });
+const turn = (...kinds: Turn["what"][]) =>
+  fc.record({ lost, answer: pieces, changed: fc.boolean(), what: fc.constantFrom(...kinds) });
 
 /** Histories of runs; some wait for their caller before the end. */
 export const histories: fc.Arbitrary<History> = fc.record({
@@ -73,6 +76,10 @@ export function toFeed({ turns, last, stopReason }: History): RunFeedEvent[] {
       say(number, execution, texts);
       if (fails) log({ type: "model_failed", attempt: 1, execution, error: { code: "x", message: "x" }, nextAt: 1 });
       if (texts.join("") !== "") add({ type: "text_superseded", turn: number, attempt: 1, execution });
+    }
+    if (given.changed) {
+      say(number, `${number}b`, ["Not this. "]);
+      add({ type: "text_superseded", turn: number, attempt: 1, execution: `${number}b` });
     }
     answerTurn({ say, log }, number, given, given === last);
   }
