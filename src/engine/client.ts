@@ -21,7 +21,7 @@ import type {
   StepQueue,
   Telemetry,
 } from "../ports.ts";
-import type { Advance } from "./advance.ts";
+import { type Advance, isSameRun } from "./advance.ts";
 import { nameProblem } from "./caller-tools.ts";
 import { checkCommand } from "./command.ts";
 import { hashText } from "./hash.ts";
@@ -216,9 +216,13 @@ async function create(
 }
 
 async function deleteRun({ store, signals, logger }: ClientDeps, runId: string): Promise<void> {
+  let meant: Run | undefined;
   for (;;) {
     const run = await store.load(runId);
+    // It went meanwhile, and another may have its id: that one is not meant.
+    if (meant && !(run && isSameRun(meant, run))) return;
     if (!run) throw unknownRun(runId);
+    meant = run;
     if (!isEnded(run)) {
       throw new DroverError("not_allowed", `Run "${runId}" is ${run.status}; cancel it before it is deleted.`);
     }

@@ -209,3 +209,25 @@ test("who waits for the result of a run that is deleted gets no other's", async 
   await bench.queue.drain(other.runStep, { advanceTime: false });
   expect(await ending).toMatchObject({ code: "not_found" });
 });
+
+test("a deletion whose reply was lost does not delete another run that took the id", async () => {
+  const bench = makeBench();
+  const { client } = bench.process();
+  const cancelled = async (): Promise<void> => {
+    await client.start("a", "go", { runId: "run-a" });
+    await client.command("run-a", { type: "cancel_requested", by: "ann", reason: "over" });
+  };
+  await cancelled();
+  // The store is asked once more, and finds a run that is not the one it was to remove.
+  let isLost = true;
+  const remove: Bench["store"]["remove"] = async (run) => {
+    const removed = await bench.store.remove(run);
+    if (!isLost) return removed;
+    isLost = false;
+    bench.clock.advance(1);
+    await cancelled();
+    return bench.store.remove(run);
+  };
+  await bench.process({ store: { ...bench.store, remove } }).client.delete("run-a");
+  expect(await bench.store.load("run-a")).toMatchObject({ status: "cancelled" });
+});
