@@ -96,7 +96,10 @@ async function open(server: Server, host: string, port: number): Promise<void> {
 
 async function close(server: Server, graceMs: number): Promise<void> {
   const ended = new Promise<void>((resolve) => server.close(() => resolve()));
+  // A connection whose request ends now would be kept for another one that is never served.
+  const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const timer = setTimeout(() => server.closeAllConnections(), graceMs);
   await ended;
+  clearInterval(sweep);
   clearTimeout(timer);
 }

@@ -1,5 +1,7 @@
 // Catches: a server that others can reach without a key, that keeps what a gone client watched, or ends by cutting off.
+import { once } from "node:events";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
 import { defineAgent } from "../../src/define-agent.ts";
 import { createDrover } from "../../src/drover.ts";
@@ -14,10 +16,14 @@ import { cliOf, deletePrefix, startTestRedis, testPrefix } from "../support/redi
 
 type Setup = { server: DroverServer; url: string; prefix: string };
 
-async function setUp(http: Partial<HttpSettings> = {}, redis: string = inject("redisUrl")): Promise<Setup> {
+async function setUp(
+  http: Partial<HttpSettings> = {},
+  redis: string = inject("redisUrl"),
+  graceMs = 2_000,
+): Promise<Setup> {
   const prefix = testPrefix();
   const logger = createSilentLogger();
-  const server = createDroverServer({ redis, prefix, logger, http: { keyless: true, ...http }, graceMs: 2_000 });
+  const server = createDroverServer({ redis, prefix, logger, http: { keyless: true, ...http }, graceMs });
   onTestFinished(async () => {
     await server.close();
     if (redis === inject("redisUrl")) await deletePrefix(redis, prefix);
@@ -108,6 +114,23 @@ describe("closing", () => {
     await closing;
     await expect(fetch(`${url}/healthz`)).rejects.toThrow();
     expect((await server.fetch(new Request(`${url}/readyz`))).status).toBe(503);
+  });
+
+  test("does not wait for connections that are kept open after their stream has ended", async () => {
+    const { server, url, prefix } = await setUp({}, inject("redisUrl"), 60_000);
+    const held = Promise.withResolvers<string>();
+    await work(prefix, () => held.promise);
+    await fetch(`${url}/runs`, json(start));
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    socket.write(`GET /runs/r-1/events HTTP/1.1\r\nHost: ${hostname}:${port}\r\n\r\n`);
+    await once(socket, "data");
+    const begun = performance.now();
+    await server.close();
+    // Node would keep it for 5 s.
+    expect(performance.now() - begun).toBeLessThan(3_000);
+    socket.destroy();
+    held.resolve("done");
   });
 });
 
