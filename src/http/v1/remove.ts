@@ -1,6 +1,7 @@
 import { DroverError } from "../../core/errors.ts";
+import { V1Error } from "./errors.ts";
 import type { Asking } from "./plan.ts";
-import { readProgress } from "./progress.ts";
+import { type Progressed, readProgress } from "./progress.ts";
 import type { Kept } from "./record.ts";
 
 /**
@@ -10,16 +11,22 @@ import type { Kept } from "./record.ts";
 export async function removeResponse({ deps, context }: Asking, kept: Kept): Promise<void> {
   const { record, request } = kept;
   const run = context.var.runs.get(record.runId);
-  const progress = await readProgress(deps, kept).catch(() => undefined);
-  const waits = progress?.run.calls.some((call) => call.state === "answer" && call.from === "caller") ?? false;
-  if (progress && (progress.state.phase !== "ended" || waits)) {
-    await ignoreGone(run.cancel({ reason: "its response was deleted" }));
-  }
+  const progress = await readProgress(deps, kept).catch(unlessGone);
+  if (progress && goesOn(progress)) await ignoreGone(run.cancel({ reason: "its response was deleted" }));
   await deps.responses.remove(record.id);
   await deps.responses.remove(`next_${record.id}`);
-  const isShared = request.plan.type === "answer" || (progress?.state.asked.length ?? 0) > 0;
-  const mayDelete = context.var.caller.scopes.has("admin");
-  if (progress && !isShared && mayDelete) await ignoreGone(context.var.runs.delete(record.runId));
+  if (!progress || !context.var.caller.scopes.has("admin")) return;
+  const isShared = request.plan.type === "answer" || progress.state.asked.length > 0;
+  if (!isShared) await ignoreGone(context.var.runs.delete(record.runId));
+}
+
+/** Whether the run works for this response, or waits for its calls; later ones are another response's. */
+function goesOn({ run, state: { phase, asked } }: Progressed): boolean {
+  return phase !== "ended" || run.calls.some(({ state, callId }) => state === "answer" && asked.includes(callId));
+}
+
+function unlessGone(error: unknown): undefined {
+  if (!(error instanceof V1Error) || error.status !== 404) throw error;
 }
 
 /** The run may be gone, or still have others to tell; it is then left to whoever keeps runs. */

@@ -1,6 +1,7 @@
 // Catches: results of the caller's tools that go to another call, count in part, or leave no way on.
 import type { FunctionTool, Response, ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
+import { DroverError } from "../../../src/core/errors.ts";
 import { textOf } from "../../../src/core/message.ts";
 import type { ScriptedReply } from "../../../src/testing/scripted-model.ts";
 import { createV1Test, makeAgent } from "./support.ts";
@@ -84,6 +85,31 @@ describe("results of the caller's tools", () => {
     at += 120_000;
     expect((await go(result(oslo, "wind"), result(rome, "hail"))).output_text).toBe("wind, hail");
   });
+});
+
+test("a response that is deleted takes no run with it that waits for the next one's results", async () => {
+  const ask = (city: string): ScriptedReply => ({ toolCalls: [{ name: "weather", arguments: { city } }] });
+  const { client, http } = await createV1Test({ agents: [makeAgent([ask("Oslo"), ask("Rome"), "done"])] });
+  const first = await client.responses.create(request);
+  const go = ({ id }: Response, callId: string | undefined) =>
+    client.responses.create({ ...request, previous_response_id: id, input: [result(callId, "sun")] });
+  const second = await go(first, callIdsOf(first)[0]);
+  await client.responses.delete(first.id);
+  expect((await http.drover.get(first.id).status()).status).toBe("waiting");
+  expect((await go(second, callIdsOf(second)[0])).output_text).toBe("done");
+  expect((await http.drover.get(first.id).status()).status).toBe("completed");
+});
+
+test("a response whose run cannot be read now is not deleted without it", async () => {
+  const { client, http } = await createV1Test({ agents: [agent()] });
+  const { id } = await client.responses.create(request);
+  const { load } = http.deps.store;
+  http.deps.store.load = () => Promise.reject(new DroverError("queue_unavailable", "Redis is away."));
+  await expect(client.responses.delete(id)).rejects.toMatchObject({ status: 503 });
+  http.deps.store.load = load;
+  expect((await client.responses.retrieve(id)).id).toBe(id);
+  await client.responses.delete(id);
+  expect((await http.drover.get(id).status()).status).toBe("cancelled");
 });
 
 test("what was deleted is no part of what goes on from before it, however long ago it was", async () => {
