@@ -201,6 +201,13 @@ function retryRequested(draft: Draft, event: EventOf<"retry_requested">): boolea
   run.deadlineMs = event.limits?.deadlineMs ?? run.deadlineMs;
   run.deadlineAt = run.deadlineMs === undefined ? undefined : meta.at + run.deadlineMs;
   log(draft, { type: "run_retried", by: event.by });
+  oweAgain(draft);
+  return true;
+}
+
+/** Owes what a run that goes on has to do first. */
+function oweAgain(draft: Draft): void {
+  const { run } = draft;
   const isUnchecked = run.unchecked && run.pendingInput.length === 0;
   run.unchecked = undefined;
   // Others of its session may have been told since that it is their turn.
@@ -210,7 +217,6 @@ function retryRequested(draft: Draft, event: EventOf<"retry_requested">): boolea
     joinSession(draft);
   } else if (isUnchecked) run.model = { task: "verify", attempt: 1, owedAt: run.revision };
   else oweModel(draft);
-  return true;
 }
 
 const answerAgain: Message = {

@@ -3,13 +3,11 @@ import { DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import { contentSchema, type Message, messageSchema, type ToolMessage } from "../core/message.ts";
 import { minReader, type OpenCall, type Run, runStatuses, schemaVersion } from "../core/run.ts";
-import { callSchema, count, headSchema, time } from "./run-schema.ts";
+import { callSchema, count, headSchema, knownFields, time } from "./run-schema.ts";
 
 // A run's head is a hash: what the commit script compares in fields of its own, one field per open call so that a commit
 // writes only the calls it changed, the rest as JSON in `head`. Objects are read loosely: what a newer version put in
 // comes back as it was when this version writes.
-
-const knownFields = new Set(Object.keys(headSchema.shape));
 
 const fixedSchema = z.object({
   v: z.coerce.number().int().positive(),
@@ -100,10 +98,16 @@ export function decodeHead(runId: string, fields: Record<string, string>): Run |
   const unknown = Object.entries(raw).filter(([name]) => !knownFields.has(name));
   const calls = Object.entries(fields)
     .filter(([name]) => name.startsWith(callPrefix))
-    .map(([name, json]) => parse(callSchema, parseJson(json, `run ${runId}`), `${name} of run ${runId}`) as OpenCall)
+    .map(
+      ([name, json]) =>
+        parse(callSchema, parseJson(json, `run ${runId}`), `${name} of run ${runId}`) as unknown as OpenCall,
+    )
     .sort((a, b) => a.turn - b.turn || a.position - b.position);
   return {
-    ...(head as Omit<Run, "runId" | "schemaVersion" | "minReader" | "revision" | "token" | "status" | "calls">),
+    ...(head as unknown as Omit<
+      Run,
+      "runId" | "schemaVersion" | "minReader" | "revision" | "token" | "status" | "calls"
+    >),
     schemaVersion: fixed.v,
     minReader: fixed.min,
     runId,

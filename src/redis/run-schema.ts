@@ -5,8 +5,8 @@ import { z } from "zod";
 import { decisionSchema, messageSchema } from "../core/message.ts";
 import { stopReasons } from "../core/run.ts";
 
-export const count = z.int().nonnegative();
-export const time = z.number();
+export const count: z.ZodInt = z.int().nonnegative();
+export const time: z.ZodNumber = z.number();
 const holdSchema = z.looseObject({ reason: z.string(), detail: z.string(), count, gate: z.string().optional() });
 const errorSchema = z.looseObject({ code: z.string(), message: z.string() });
 const stepFields = {
@@ -25,7 +25,7 @@ const limits = z.looseObject({
   maxReasks: z.number().optional(),
 });
 
-export const headSchema = z.object({
+const headFields = z.object({
   agent: z.string(),
   agentHash: z.string().optional(),
   stopReason: z.enum(stopReasons).optional(),
@@ -95,6 +95,9 @@ export const headSchema = z.object({
     flags: z.number(),
   }),
 });
+export const headSchema: z.ZodType<Record<string, unknown>> = headFields;
+/** What this version knows of a head; all else is written back as it came. */
+export const knownFields: ReadonlySet<string> = new Set(Object.keys(headFields.shape));
 const callBase = {
   ...stepFields,
   callId: z.string(),
@@ -112,7 +115,7 @@ const callBase = {
   approvalIds: z.array(z.string()).optional(),
 };
 const started = { ...callBase, startToken: z.string(), timeoutAt: time };
-export const callSchema = z.discriminatedUnion("state", [
+export const callSchema: z.ZodType<Record<string, unknown>> = z.discriminatedUnion("state", [
   z.looseObject({ ...callBase, state: z.literal("approval"), askedAt: time, expiresAt: time.optional() }),
   z.looseObject({ ...callBase, state: z.literal("ready"), notBefore: time.optional(), hold: holdSchema.optional() }),
   z.looseObject({ ...started, state: z.literal("started") }),

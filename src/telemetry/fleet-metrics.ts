@@ -1,13 +1,10 @@
 import type { Attributes, BatchObservableResult, Meter, Observable } from "@opentelemetry/api";
 import type { FleetView } from "../ports.ts";
-import { fleetMetrics } from "./metric-names-fleet.ts";
+import { type FleetMetricKey, fleetMetrics } from "./metric-names-fleet.ts";
 import { labels, type MetricSpec } from "./metric-spec.ts";
 
 type Read = () => Promise<FleetView | undefined>;
-type Key = {
-  [K in keyof typeof fleetMetrics]: (typeof fleetMetrics)[K]["of"] extends "fleet" ? K : never;
-}[keyof typeof fleetMetrics];
-type Observe = (key: Key, value: number, of?: Attributes) => void;
+type Observe = (key: FleetMetricKey, value: number, of?: Attributes) => void;
 
 /** Longer than this nobody who collects metrics is kept waiting for Redis. */
 const readMs = 4_000;

@@ -7,7 +7,29 @@ const own = { of: "process" } as const;
 const fleet = { of: "fleet" } as const;
 
 /** How the fleet, its Redis, its servers and its processes are. */
-export const fleetMetrics = {
+export type FleetMetricKey =
+  | "queueSteps"
+  | "queueAge"
+  | "queueWorkers"
+  | "workers"
+  | "runs"
+  | "owing"
+  | "owingAge"
+  | "gateCalls"
+  | "breakerOpen"
+  | "redisMemory"
+  | "redisMemoryLimit"
+  | "redisClients"
+  | "redisRoundTrip"
+  | "requestDuration"
+  | "watchers"
+  | "memory"
+  | "cpu"
+  | "loopDelayP50"
+  | "loopDelayP99"
+  | "loopDelayMax";
+
+export const fleetMetrics: Record<FleetMetricKey, MetricSpec> = {
   queueSteps: {
     ...fleet,
     name: "drover.queue.steps",
@@ -169,4 +191,4 @@ export const fleetMetrics = {
     description: "Longest delay of the event loop since the last look.",
     labels: [],
   },
-} as const satisfies Record<string, MetricSpec>;
+};

@@ -1,4 +1,4 @@
-import { fleetMetrics } from "./metric-names-fleet.ts";
+import { type FleetMetricKey, fleetMetrics } from "./metric-names-fleet.ts";
 import { labels, type MetricSpec } from "./metric-spec.ts";
 
 /** Of the conventions, for calls: 10 ms to 82 s. */
@@ -22,7 +22,33 @@ const ofCall = [
 const own = { of: "process" } as const;
 
 /** What happens in runs, told by the process in which it was committed; sum over processes. */
-const runMetrics = {
+type RunMetricKey =
+  | "inferenceDuration"
+  | "timeToFirstChunk"
+  | "inputTokens"
+  | "outputTokens"
+  | "cachedTokens"
+  | "callInputTokens"
+  | "callOutputTokens"
+  | "runDuration"
+  | "runCalls"
+  | "toolDuration"
+  | "runsStarted"
+  | "runsEnded"
+  | "runsRejected"
+  | "cost"
+  | "approvalDuration"
+  | "stepOverhead"
+  | "queueWait"
+  | "redeliveries"
+  | "locksLost"
+  | "held"
+  | "crashes"
+  | "repairs"
+  | "conflicts"
+  | "breakerOpenings";
+
+const runMetrics: Record<RunMetricKey, MetricSpec> = {
   inferenceDuration: {
     ...own,
     name: "gen_ai.client.inference.duration",
@@ -225,8 +251,8 @@ const runMetrics = {
     description: "Times that a tool was switched off because it failed too often in a row.",
     labels: [labels.tool],
   },
-} as const satisfies Record<string, MetricSpec>;
+};
 
-export const metrics: typeof runMetrics & typeof fleetMetrics = { ...runMetrics, ...fleetMetrics };
+export type MetricKey = RunMetricKey | FleetMetricKey;
 
-export type MetricKey = keyof typeof metrics;
+export const metrics: Record<MetricKey, MetricSpec> = { ...runMetrics, ...fleetMetrics };

@@ -32,7 +32,7 @@ describe("start jobs", () => {
     [
       "a result of no call",
       { agent: "a", input: [{ role: "tool", toolCallId: "a", content: "x" }] },
-      'input.0: expected the result of the call before it, received an object.',
+      "input.0: expected the result of the call before it, received an object.",
     ],
     [
       "a limit out of bounds",

@@ -196,6 +196,7 @@ describe.each(["memory", "redis"])("over %s", (kind) => {
     await run.answer("call-1-1", "home", { by: `ann with ${secret}` });
     const late = run.answer("call-1-1", "office", { by: "bob" });
     await refusal(late, "not_allowed", /^(?!.*sk-proj).*ann with .*answered it already/);
+    expect(await resultsOf(run)).toMatchObject([{ content: "home" }, {}]);
   });
 
   test("a person may decline, and the model reads why", async () => {

@@ -17,6 +17,12 @@ const functionTool = z.looseObject({
   description: z.string().nullish(),
   parameters: z.record(z.string(), z.unknown()).nullish(),
 });
+type FunctionTool = {
+  type: "function";
+  name: string;
+  description?: string | null | undefined;
+  parameters?: Record<string, unknown> | null | undefined;
+};
 /** Tools of other types are told apart later, for an error that says what they are. */
 const tool = z.union([functionTool, z.looseObject({ type: z.string() })]);
 const textFormat = z.looseObject({
@@ -24,8 +30,15 @@ const textFormat = z.looseObject({
   schema: z.record(z.string(), z.unknown()).optional(),
 });
 
+/** The Responses API has the schema beside the type, Chat Completions below `json_schema`. */
+type TextFormat = {
+  type: string;
+  schema?: Record<string, unknown> | undefined;
+  json_schema?: { schema?: Record<string, unknown> | undefined } | undefined;
+};
+
 /** `POST /v1/responses`. */
-const responseBody = z.looseObject({
+const responseBody: z.ZodType<ResponseBody> = z.looseObject({
   model: z.string().min(1),
   input: z.union([z.string().min(1), z.array(z.looseObject({})).min(1)]),
   instructions: z.string().nullish(),
@@ -39,10 +52,24 @@ const responseBody = z.looseObject({
   tool_choice: z.unknown().optional(),
   parallel_tool_calls: z.boolean().nullish(),
 });
-export type ResponseBody = z.output<typeof responseBody>;
+export type ResponseBody = {
+  model: string;
+  input: string | Record<string, unknown>[];
+  instructions?: string | null | undefined;
+  metadata?: Record<string, string> | null | undefined;
+  background?: boolean | null | undefined;
+  stream?: boolean | null | undefined;
+  previous_response_id?: string | null | undefined;
+  conversation?: string | { id: string } | null | undefined;
+  text?: { format?: TextFormat | null | undefined } | null | undefined;
+  tools?: (FunctionTool | { type: string })[] | null | undefined;
+  tool_choice?: unknown;
+  parallel_tool_calls?: boolean | null | undefined;
+  [other: string]: unknown;
+};
 
 /** `POST /v1/chat/completions`. */
-const chatBody = z.looseObject({
+const chatBody: z.ZodType<ChatBody> = z.looseObject({
   model: z.string().min(1),
   messages: z.array(z.looseObject({ role: z.string() })).min(1),
   metadata,
@@ -60,7 +87,20 @@ const chatBody = z.looseObject({
   tool_choice: z.unknown().optional(),
   parallel_tool_calls: z.boolean().nullish(),
 });
-export type ChatBody = z.output<typeof chatBody>;
+export type ChatBody = {
+  model: string;
+  messages: { role: string; [other: string]: unknown }[];
+  metadata?: Record<string, string> | null | undefined;
+  user?: string | null | undefined;
+  stream?: boolean | null | undefined;
+  stream_options?: { include_usage?: boolean | null | undefined } | null | undefined;
+  n?: number | null | undefined;
+  response_format?: TextFormat | null | undefined;
+  tools?: { type: string; function?: Omit<FunctionTool, "type"> | undefined }[] | null | undefined;
+  tool_choice?: unknown;
+  parallel_tool_calls?: boolean | null | undefined;
+  [other: string]: unknown;
+};
 
 /** A tool of the caller's. */
 export type CallerTool = { name: string; description: string; parameters: Record<string, unknown> };
