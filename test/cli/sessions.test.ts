@@ -17,7 +17,7 @@ test("start, show, list and watch tell who goes first in a session, and input ca
   const second = (await drover("show", "second")).stdout;
   expect(second).toMatch(/^status +queued$/m);
   expect(second).toMatch(/^session +chat-1 \(1 run goes first\)$/m);
-  expect(second).toMatch(/^waits for +run first of its session goes first$/m);
+  expect(second).toMatch(/^waits for +run first, which goes first in its session$/m);
   expect((await drover("show", "third")).stdout).toMatch(/^session +chat-1 \(2 runs go first\)$/m);
   expect((await drover("show", "first")).stdout).toMatch(/^session +chat-1$/m);
   expect((await drover("show", "apart")).stdout).not.toMatch(/^session/m);
