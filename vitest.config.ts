@@ -16,6 +16,8 @@ const config: ViteUserConfig = defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: ["test/e2e/**"],
           setupFiles: ["test/support/no-console.ts"],
+          // By default one fewer than there are cores; most of these tests wait for a process or for Redis.
+          maxWorkers: 2,
           testTimeout: 20_000,
           hookTimeout: 20_000,
         },

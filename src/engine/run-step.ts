@@ -14,8 +14,12 @@ import { performTool } from "./tool-step.ts";
 
 /** A step that lost this many workers runs alone in a child process (invariant 8). */
 const isolateAfter = 3;
-/** Begun alone this often without an outcome, it is poison even if nobody saw its child die. */
-const isolatedStartsAllowed = 3;
+/**
+ * Begun alone this often without an outcome, it is poison even if nobody saw its child die. Higher than the other: a child
+ * whose worker is killed or stopped from outside has reported nothing either, and where workers die once a second, three
+ * such losses in a row befall innocent steps.
+ */
+const isolatedStartsAllowed = 6;
 /** A step that meets a bug of ours this often ends its run. */
 const crashesAllowed = 5;
 

@@ -102,7 +102,7 @@ test.each([
     const tookMs = Date.now() - startedAt;
     done.abort();
     const dead = await killing;
-    expect(results.map(({ status }) => status)).toEqual(results.map(() => "completed"));
+    expect(results.filter(({ status }) => status !== "completed")).toEqual([]);
     expect(dead.length).toBeGreaterThanOrEqual(3);
     const transcripts = new Map<string, Message[]>();
     for (const run of runs) transcripts.set(run.id, await run.transcript());
