@@ -27,7 +27,8 @@ const crashesAllowed = 5;
  * Executes one step: load, perform, commit, queue what comes next. A step that is not owed queues what is and ends, so
  * delivering any step again is always safe and is the repair (invariant 2). Never rejects.
  */
-export function createRunStep(deps: RunStepDeps): (delivery: Delivery) => Promise<StepOutcome> {
+export function createRunStep(given: RunStepDeps): (delivery: Delivery) => Promise<StepOutcome> {
+  const deps: Deps = { ...given, lane: { taken: false } };
   return async (delivery) => {
     const active = deps.active.begin(delivery);
     try {
@@ -40,7 +41,13 @@ export function createRunStep(deps: RunStepDeps): (delivery: Delivery) => Promis
   };
 }
 
-async function runStep(deps: RunStepDeps, delivery: Delivery, active: ActiveStep): Promise<StepOutcome> {
+/**
+ * `lane`: of this process, for steps that run alone: one at a time. Each is a program to start; where workers are killed
+ * faster than many programs start at once, none would ever be done.
+ */
+type Deps = RunStepDeps & { lane: { taken: boolean } };
+
+async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Promise<StepOutcome> {
   const { clock } = deps;
   const { runId, owedAt, index } = delivery.step;
   const beganAt = clock.now();
@@ -64,14 +71,14 @@ async function runStep(deps: RunStepDeps, delivery: Delivery, active: ActiveStep
   return perform(deps, loaded, context);
 }
 
-function perform(deps: RunStepDeps, loaded: Loaded, context: StepContext): Promise<StepOutcome> {
+function perform(deps: Deps, loaded: Loaded, context: StepContext): Promise<StepOutcome> {
   const { run } = loaded;
   const { step, delivery } = context;
   if (step.kind === "session" && (isEnded(run) || !isPastDeadline(run, context.loadedAt))) {
     return performSession(deps, run, context);
   }
   if (step.kind === "wake" || isPastDeadline(run, context.loadedAt)) return timeCame(deps, run, context);
-  if (deps.isolate && delivery.lostWorkers >= isolateAfter) return isolated(deps, run, context);
+  if (deps.isolate && delivery.lostWorkers >= isolateAfter) return inLane(deps, run, context);
   return admitted(deps, loaded, context);
 }
 
@@ -123,6 +130,18 @@ function isPastDeadline({ deadlineAt }: Run, at: number): boolean {
 async function timeCame(deps: RunStepDeps, run: Run, context: StepContext): Promise<StepOutcome> {
   const result = await deps.advance(run.runId, { type: "time_came" }, { head: run, pipeline: true });
   return afterReport(deps, result, context);
+}
+
+/** One step alone at a time; another comes again later, here or at another worker. */
+async function inLane(deps: Deps, run: Run, context: StepContext): Promise<StepOutcome> {
+  const { lane } = deps;
+  if (lane.taken) return again(context.delivery, "another step runs alone here");
+  lane.taken = true;
+  try {
+    return await isolated(deps, run, context);
+  } finally {
+    lane.taken = false;
+  }
 }
 
 /** Begins a step alone, having said so in the record. Its child commits what it does; here only its death is seen. */

@@ -5,8 +5,10 @@ import { z } from "zod";
 import { RetryableError } from "../../src/core/errors.ts";
 import { isSameStep } from "../../src/core/owed.ts";
 import { defineAgent } from "../../src/define-agent.ts";
+import type { Delivery } from "../../src/ports.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
+import { eventually } from "../support/eventually.ts";
 import { type Agent, abortable, makeBench, takeStep } from "./support.ts";
 
 const parameters = z.object({ note: z.string().describe("what") });
@@ -63,6 +65,29 @@ describe("a step that runs alone in a child process", () => {
     const taken = takeStep(bench);
     taken.end(await engine.runStep({ ...taken.delivery, lostWorkers: 3, deliveries: 4 }));
     expect(bench.queue.list()).toMatchObject([{ step: { kind: "tool" } }]);
+  });
+
+  test("[G8] waits while another step runs alone in the same process", async () => {
+    const bench = makeBench();
+    const ends = Promise.withResolvers<{ died: false }>();
+    const begun: string[] = [];
+    const isolate = ({ step }: Delivery): Promise<{ died: false }> => {
+      begun.push(step.runId);
+      return ends.promise;
+    };
+    const engine = bench.process({ agents: [makePoster(() => "posted")], isolate });
+    await engine.client.start("poster", "go", { runId: "first" });
+    await engine.client.start("poster", "go", { runId: "second" });
+    const lost = (): Delivery => ({ ...takeStep(bench).delivery, lostWorkers: 3, deliveries: 4 });
+    const first = engine.runStep(lost());
+    const second = lost();
+    await eventually(() => begun.length > 0 || undefined);
+    expect((await engine.runStep(second)).type).toBe("again");
+    expect(begun).toEqual(["first"]);
+    ends.resolve({ died: false });
+    await first;
+    await engine.runStep(second);
+    expect(begun).toEqual(["first", "second"]);
   });
 
   test("[G8] is poison once it was begun alone six times without an outcome", async () => {
