@@ -1,6 +1,5 @@
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
-import { z } from "zod";
+import { droverVersion } from "../presence.ts";
 import type { Exit } from "./command.ts";
 import { registerAnswer } from "./commands/answer.ts";
 import { registerCancel } from "./commands/cancel.ts";
@@ -70,7 +69,7 @@ export function createProgram(context: Context, exit: Exit): Command {
   const { output } = context;
   const program = new Command("drover")
     .description("Durable, queue-driven agent workers on Redis and BullMQ")
-    .version(readVersion())
+    .version(droverVersion())
     .showSuggestionAfterError()
     .exitOverride()
     .configureOutput({ writeOut: output.write, writeErr: (text) => output.note(text.trimEnd()) })
@@ -96,8 +95,3 @@ function explainErrors(command: Command, output: Output, asJson: boolean, parent
 }
 
 const hasHint = /Did you mean|Expected|Allowed choices/;
-
-function readVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
-}

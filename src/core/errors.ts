@@ -21,6 +21,11 @@ export class DroverError extends Error {
   }
 }
 
+/** Redis cannot be reached or refuses writes: what failed may work in a moment. */
+export function isOutage(error: unknown): boolean {
+  return error instanceof DroverError && error.code === "queue_unavailable";
+}
+
 export function unknownRun(runId: string): DroverError {
   return new DroverError("not_found", `No run has the id "${runId}". "drover list" shows the ones there are.`);
 }

@@ -261,8 +261,6 @@ export type Run = {
   unknown?: Extra | undefined;
 };
 
-export function isEnded(run: Run): boolean {
-  return (
-    run.status === "completed" || run.status === "failed" || run.status === "cancelled" || run.status === "rejected"
-  );
+export function isEnded({ status }: Pick<Run, "status">): boolean {
+  return status === "completed" || status === "failed" || status === "cancelled" || status === "rejected";
 }

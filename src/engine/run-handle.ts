@@ -3,7 +3,7 @@ import type { Limits } from "../core/agent.ts";
 import { type AuditEntry, auditOf } from "../core/audit.ts";
 import type { Command } from "../core/command.ts";
 import { type DescribedCall, describedCalls } from "../core/described.ts";
-import { DroverError, unknownRun } from "../core/errors.ts";
+import { DroverError, isOutage, unknownRun } from "../core/errors.ts";
 import type { RunFeedEvent } from "../core/feed.ts";
 import type { InputMessage, Message } from "../core/message.ts";
 import { findJson } from "../core/output.ts";
@@ -241,10 +241,6 @@ async function loadAgain(client: Client, runId: string, known: Run | undefined):
   }
   // Deleted while it was waited for; what has its id now may be somebody else's.
   throw unknownRun(runId);
-}
-
-function isOutage(error: unknown): boolean {
-  return error instanceof DroverError && error.code === "queue_unavailable";
 }
 
 /** Waits for `rung`, but no longer than `ms` or the signal's abort. Leaves no timer and no listener behind. */

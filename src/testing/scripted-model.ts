@@ -1,5 +1,6 @@
 import type { Content } from "../core/message.ts";
 import { noUsage, type Usage } from "../core/run.ts";
+import { pause } from "../engine/pause.ts";
 import type { ModelFailure, ModelOutcome, ModelRequest, ModelSpec } from "../ports.ts";
 
 /**
@@ -117,17 +118,4 @@ async function speak(deltas: string[], delayMs: number, { signal, onText }: Mode
 function estimate({ messages }: ModelRequest, { text, deltas, toolCalls }: ScriptedTurn): Usage {
   const said = JSON.stringify([text ?? deltas, toolCalls]);
   return { inputTokens: 10 * messages.length, outputTokens: Math.ceil(said.length / 10), cachedTokens: 0 };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (ms <= 0 || signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done, { once: true });
-  });
 }

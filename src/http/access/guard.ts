@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { isSameSecret } from "../../api-keys.ts";
-import { DroverError, toError } from "../../core/errors.ts";
+import { isOutage, toError } from "../../core/errors.ts";
 import { type StoredKey, scopes } from "../../ports-operators.ts";
 import { wantsPage } from "../pages/layout.ts";
 import { answerProblem, isOpenAiPath, type Problem } from "../problem.ts";
@@ -139,8 +139,7 @@ async function hasToken(context: HttpContext, csrf: string): Promise<boolean> {
 export function toTrouble(error: unknown, { logger }: HttpDeps, context: HttpContext): Problem {
   const fields = { error: toError(error), requestId: context.var.requestId };
   logger.warn(fields, "a caller could not be found out");
-  const away = error instanceof DroverError && error.code === "queue_unavailable";
-  const detail = away ? "Redis, where keys are kept, does not answer." : "Something unexpected failed.";
+  const detail = isOutage(error) ? "Redis, where keys are kept, does not answer." : "Something unexpected failed.";
   return {
     status: 503,
     code: "queue_unavailable",

@@ -25,10 +25,6 @@ const statuses: Record<RunStatus, Shape> = {
   rejected: { tone: "bad", icon: icon(stroke("M8 2.5 14 13.5H2zM8 7v2.5")) },
 };
 
-export function hasEnded({ status }: { status: RunStatus }): boolean {
-  return status === "completed" || status === "failed" || status === "cancelled" || status === "rejected";
-}
-
 /** A status as shape, colour and word. */
 export function statusBadge(status: RunStatus): Html {
   const { tone, icon: shape } = statuses[status];

@@ -1,15 +1,15 @@
+import { isEnded } from "../../core/run.ts";
 import type { RunView } from "../../engine/run-view.ts";
 import type { Caller } from "../types.ts";
 import { actId, form, may } from "./forms.ts";
 import { type Html, html, path } from "./html.ts";
-import { hasEnded } from "./parts.ts";
 
 type Parts = { run: RunView; caller: Caller; seq: number };
 
 /** What the caller may do with the run, as it is now. */
 export function renderActions(parts: Parts): Html {
   const { run, caller } = parts;
-  const ended = hasEnded(run);
+  const ended = isEnded(run);
   const forms = [
     may(caller, "start") && !ended ? sendForm(parts) : undefined,
     may(caller, "decide") && !ended ? cancelForm(parts) : undefined,

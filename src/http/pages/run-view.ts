@@ -1,9 +1,10 @@
 import type { AuditEntry } from "../../core/audit.ts";
+import { isEnded } from "../../core/run.ts";
 import type { RunView } from "../../engine/run-view.ts";
 import { asksOf, renderAsk } from "./asks.ts";
 import { formatCount, formatNumber } from "./format.ts";
 import { type Html, html, path, query } from "./html.ts";
-import { adviceFor, age, hasEnded, statusBadge, waitText } from "./parts.ts";
+import { adviceFor, age, statusBadge, waitText } from "./parts.ts";
 import { renderActions } from "./run-actions.ts";
 import type { RunData } from "./run-data.ts";
 import { renderSummary } from "./run-summary.ts";
@@ -13,7 +14,7 @@ import { renderTurn } from "./run-turns.ts";
 /** One run. */
 export function renderRun(data: RunData): Html {
   const { run, turns, caller, now, seq } = data;
-  const live = hasEnded(run) ? "" : html`data-events="${path`/runs/${run.runId}/events`}" data-seq="${seq}"`;
+  const live = isEnded(run) ? "" : html`data-events="${path`/runs/${run.runId}/events`}" data-seq="${seq}"`;
   return html`<div id="notice">${data.notice ?? ""}</div>
 <div id="run" ${live} data-status="${run.status}" data-title="${`${run.status}: ${run.runId}`}">
 ${head(data)}
@@ -22,7 +23,7 @@ ${head(data)}
 ${needs(data)}
 <section aria-labelledby="turns-name" class="turns"><div class="section-head"><h2 id="turns-name">Turns</h2>${turnPages(data)}</div>
 ${turns.turns.length === 0 ? noTurns(data) : turns.turns.map((turn) => renderTurn(turn, { runId: run.runId, now }))}
-${hasEnded(run) ? "" : liveText()}</section>
+${isEnded(run) ? "" : liveText()}</section>
 </div>
 <div class="split-side">
 ${renderSummary(data)}
@@ -39,7 +40,7 @@ function noTurns({ run, turns }: RunData): Html {
   if (turns.total > 0) {
     return html`<p class="empty">It has ${formatNumber(turns.total, "turn")}, none from here on. <a href="${path`/ui/runs/${run.runId}`}">The latest</a></p>`;
   }
-  return html`<p class="empty">${run.status === "rejected" ? "It never began." : hasEnded(run) ? "It ended before it began." : "It has not begun yet."}</p>`;
+  return html`<p class="empty">${run.status === "rejected" ? "It never began." : isEnded(run) ? "It ended before it began." : "It has not begun yet."}</p>`;
 }
 
 function head({ run, goal }: RunData): Html {

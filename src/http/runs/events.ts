@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { DroverError } from "../../core/errors.ts";
+import { DroverError, isOutage } from "../../core/errors.ts";
 import { fromFeedId, type RunFeedEvent } from "../../core/feed.ts";
+import { pause } from "../../engine/pause.ts";
 import type { RunHandle } from "../../engine/run-handle.ts";
 import { redactedFeed } from "../redacted-feed.ts";
 import { answerEvents, sseHeaders, toFrame } from "../sse.ts";
@@ -120,22 +121,9 @@ async function* eventsThroughOutages(
       }
       return;
     } catch (error) {
-      const away = error instanceof DroverError && error.code === "queue_unavailable";
-      if (!away || signal.aborted) throw error;
+      if (!isOutage(error) || signal.aborted) throw error;
       await pause(lookAgainMs, signal);
       if (signal.aborted) return;
     }
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done);
-  });
 }

@@ -1,7 +1,7 @@
 import type { ContentPart } from "../../core/message.ts";
 import { isAttachment, problemsOfPart } from "../../core/parts.ts";
+import { misfit, type Path, readContent } from "./content.ts";
 import type { Creation } from "./create.ts";
-import { badField, type V1Error } from "./errors.ts";
 import type { InputEntry } from "./input.ts";
 import { type Format, findAgent, wantsJson } from "./models.ts";
 import type { Asking } from "./plan.ts";
@@ -40,7 +40,6 @@ export async function toChatCreation({ deps }: Pick<Asking, "deps">, body: ChatB
 }
 
 type Message = ChatBody["messages"][number];
-type Path = readonly PropertyKey[];
 const roles = ["system", "developer", "user"] as const;
 
 function readMessage(message: Message, path: Path): InputEntry[] {
@@ -48,11 +47,11 @@ function readMessage(message: Message, path: Path): InputEntry[] {
   if (role === "assistant") return readAssistant(message, path);
   if (role === "tool") {
     const id = text(message.tool_call_id, [...path, "tool_call_id"]);
-    return [{ type: "result", id, value: readContent(content, [...path, "content"]), param: toParam(path) }];
+    return [{ type: "result", id, value: readContent(content, [...path, "content"], readPart), param: toParam(path) }];
   }
   const known = roles.find((other) => other === role);
   if (!known) throw misfit([...path, "role"], "must be system, developer, user, assistant or tool");
-  return [{ type: "message", role: known, content: readContent(content, [...path, "content"]) }];
+  return [{ type: "message", role: known, content: readContent(content, [...path, "content"], readPart) }];
 }
 
 function readAssistant({ content, refusal, tool_calls: calls, ...more }: Message, path: Path): InputEntry[] {
@@ -65,7 +64,13 @@ function readAssistant({ content, refusal, tool_calls: calls, ...more }: Message
   if (!says && list.length === 0) return [];
   return [
     ...(says
-      ? [{ type: "message" as const, role: "assistant" as const, content: readContent(said, [...path, "content"]) }]
+      ? [
+          {
+            type: "message" as const,
+            role: "assistant" as const,
+            content: readContent(said, [...path, "content"], readPart),
+          },
+        ]
       : []),
     ...list.map((call, index) => readCall(call, [...path, "tool_calls", index])),
   ];
@@ -81,14 +86,6 @@ function readCall(given: unknown, path: Path): InputEntry {
     name: text(inner.name, [...path, "function", "name"]),
     arguments: typeof inner.arguments === "string" ? inner.arguments : JSON.stringify(inner.arguments ?? {}),
   };
-}
-
-function readContent(content: unknown, path: Path): string | ContentPart[] {
-  if (typeof content === "string") return content;
-  if (!Array.isArray(content) || content.length === 0) throw misfit(path, "must be text or a list of parts");
-  const parts = content.map((part: unknown, index) => readPart(part, [...path, index]));
-  const [only] = parts;
-  return parts.length === 1 && only?.type === "text" ? String(only.text) : parts;
 }
 
 function readPart(given: unknown, path: Path): ContentPart {
@@ -112,9 +109,4 @@ function text(value: unknown, path: Path): string {
 
 function asRecord(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-}
-
-function misfit(path: Path, problem: string): V1Error {
-  const param = toParam(path);
-  return badField(param, `${param}: ${problem}.`);
 }

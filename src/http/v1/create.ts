@@ -1,5 +1,5 @@
 import { canonical } from "../../core/canonical.ts";
-import { DroverError } from "../../core/errors.ts";
+import { DroverError, isOutage } from "../../core/errors.ts";
 import type { InputMessage } from "../../core/message.ts";
 import type { ResponseRecord } from "../../ports.ts";
 import { readHistory } from "./branch.ts";
@@ -10,7 +10,6 @@ import type { InputEntry } from "./input.ts";
 import { type Asking, lastResults, type Planned, planChat, planResponse } from "./plan.ts";
 import { type Kept, type KeptRequest, readKept } from "./record.ts";
 import type { CallerTool } from "./request.ts";
-import { isOutage } from "./responses-log.ts";
 
 /** A request to begin or go on with a run, read and checked. */
 export type Creation = Pick<KeptRequest, "kind" | "echo" | "items" | "wantsJson" | "includeUsage" | "live"> & {

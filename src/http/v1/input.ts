@@ -1,6 +1,6 @@
 import type { ContentPart } from "../../core/message.ts";
 import { problemsOfPart } from "../../core/parts.ts";
-import { badField, type V1Error } from "./errors.ts";
+import { misfit, type Path, readContent } from "./content.ts";
 import { toParam } from "./request.ts";
 
 // Input items of the Responses API as messages of a transcript.
@@ -23,8 +23,6 @@ export function readInput(input: string | readonly Item[]): InputEntry[] {
   if (typeof input === "string") return [{ type: "message", role: "user", content: input }];
   return input.flatMap((item, index) => readItem(item, ["input", index]));
 }
-
-type Path = readonly PropertyKey[];
 
 function readItem(item: Item, path: Path): InputEntry[] {
   const { type = "message" } = item;
@@ -64,21 +62,13 @@ const roles = ["system", "developer", "user", "assistant"] as const;
 function readMessage(item: Item, path: Path): Said {
   const role = roles.find((known) => known === item.role);
   if (!role) throw misfit([...path, "role"], `must be one of ${roles.join(", ")}`);
-  return { type: "message", role, content: readContent(item.content, [...path, "content"]) };
-}
-
-function readContent(content: unknown, path: Path): string | ContentPart[] {
-  if (typeof content === "string") return content;
-  if (!Array.isArray(content) || content.length === 0) throw misfit(path, "must be text or a list of parts");
-  const parts = content.map((part: unknown, index) => readPart(part, [...path, index]));
-  const [only] = parts;
-  return parts.length === 1 && only?.type === "text" ? String(only.text) : parts;
+  return { type: "message", role, content: readContent(item.content, [...path, "content"], readPart) };
 }
 
 function readOutput(output: unknown, path: Path): string | ContentPart[] {
   if (typeof output === "string") return output;
   if (Array.isArray(output) && output.length === 0) return "";
-  return readContent(output, path);
+  return readContent(output, path, readPart);
 }
 
 function readPart(given: unknown, path: Path): ContentPart {
@@ -130,9 +120,4 @@ function text(item: Item, field: string, path: Path): string {
   if (typeof value !== "string" || (value === "" && field !== "arguments"))
     throw misfit([...path, field], "must be text");
   return value;
-}
-
-function misfit(path: Path, problem: string): V1Error {
-  const param = toParam(path);
-  return badField(param, `${param}: ${problem}.`);
 }

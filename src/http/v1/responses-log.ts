@@ -1,4 +1,5 @@
-import { DroverError } from "../../core/errors.ts";
+import { DroverError, isOutage } from "../../core/errors.ts";
+import { pause } from "../../engine/pause.ts";
 import { redactedFeed } from "../redacted-feed.ts";
 import type { HttpDeps } from "../types.ts";
 import { badField, type V1Error } from "./errors.ts";
@@ -261,18 +262,4 @@ export function eventsExpired(): V1Error {
   const message =
     "The numbered events of this response are kept for ten minutes after its end, and are gone. Stream it without starting_after, or retrieve it.";
   return badField("starting_after", message, "events_expired");
-}
-
-export function isOutage(error: unknown): boolean {
-  return error instanceof DroverError && error.code === "queue_unavailable";
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const stop = (): void => resolve();
-  const timer = setTimeout(stop, ms);
-  signal.addEventListener("abort", stop);
-  await promise;
-  clearTimeout(timer);
-  signal.removeEventListener("abort", stop);
 }

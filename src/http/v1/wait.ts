@@ -1,7 +1,9 @@
+import { isOutage } from "../../core/errors.ts";
+import { pause } from "../../engine/pause.ts";
 import type { HttpDeps } from "../types.ts";
 import { lastResponse } from "./progress.ts";
 import { type Kept, toSubject } from "./record.ts";
-import { isOutage, projections } from "./responses-log.ts";
+import { projections } from "./responses-log.ts";
 import type { WireResponse } from "./wire.ts";
 
 const lookAgainMs = 500;
@@ -19,6 +21,6 @@ export async function waitForEnd(deps: HttpDeps, kept: Kept, signal: AbortSignal
       if (!isOutage(error) || signal.aborted) throw error;
     }
     signal.throwIfAborted();
-    await new Promise((resolve) => setTimeout(resolve, lookAgainMs));
+    await pause(lookAgainMs, signal);
   }
 }
