@@ -14,7 +14,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/e2e/**"],
+          exclude: ["test/e2e/**", "test/chaos/**"],
           setupFiles: ["test/support/no-console.ts"],
           // By default one fewer than there are cores; most of these tests wait for a process or for Redis.
           maxWorkers: 2,
@@ -32,6 +32,18 @@ const config: ViteUserConfig = defineConfig({
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
           testTimeout: 120_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "chaos",
+          include: ["test/chaos/**/*.chaos.test.ts"],
+          setupFiles: ["test/support/no-console.ts"],
+          maxWorkers: 2,
+          sequence: { groupOrder: 3 },
+          testTimeout: process.env.DROVER_CHAOS === "long" ? 600_000 : 120_000,
           hookTimeout: 60_000,
         },
       },

@@ -13,6 +13,7 @@ const stages: Stage[] = [
   { name: "dead code", script: "dead-code" },
   { name: "unit, contract, architecture", script: "coverage", counts: true },
   { name: "end to end", script: "test:e2e", counts: true },
+  { name: "chaos", script: "test:chaos", counts: true },
   { name: "examples", script: "examples", counts: true },
   { name: "readme", script: "readme:check" },
   { name: "docs", script: "docs:check" },
