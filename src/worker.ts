@@ -9,8 +9,9 @@ import { createIds } from "./ids.ts";
 import { beginIsolated, endIsolated, isolatedStep } from "./isolate.ts";
 import type { Delivery } from "./ports.ts";
 import { startPresence } from "./presence.ts";
-import { checkRedis } from "./redis/check.ts";
+import { checkRedis, type Finding } from "./redis/check.ts";
 import { makeClient } from "./redis/redis-options.ts";
+import { watchSettings } from "./redis/watch-settings.ts";
 
 export type WorkOptions = {
   /** Steps at once on each queue; default 100. */
@@ -56,17 +57,23 @@ export async function startWorker(deps: WorkerDeps, options: WorkOptions): Promi
   const backend = openBackend(deps, "worker");
   try {
     await backend.connection.ready();
-    await refuseUnfitRedis(backend, options.strict ?? true);
+    const findings = await refuseUnfitRedis(backend, deps.prefix, options.strict ?? true);
     await backend.clock.ready();
     const alone = isolatedStep();
-    return alone ? await runAlone(backend, alone, deps.flush) : await takeSteps(backend, deps, options);
+    if (alone) return await runAlone(backend, alone, deps.flush);
+    return await takeSteps(backend, deps, options, findings);
   } catch (error) {
     await backend.close();
     throw error;
   }
 }
 
-async function takeSteps(backend: Backend, deps: WorkerDeps, options: WorkOptions): Promise<WorkerHandle> {
+async function takeSteps(
+  backend: Backend,
+  deps: WorkerDeps,
+  options: WorkOptions,
+  known: readonly Finding[],
+): Promise<WorkerHandle> {
   const { engine, clock, logger } = backend;
   const queues = options.queues ?? [...ownQueues, ...new Set([...deps.toolQueues.values()].flat())];
   const served = queues.map(toQueue);
@@ -87,6 +94,7 @@ async function takeSteps(backend: Backend, deps: WorkerDeps, options: WorkOption
   });
   await worker.start();
   const sweeper = startSweeper(backend);
+  const stopWatching = watchSettings({ ...backend, prefix: deps.prefix, known });
   const id = createIds().token();
   const stopObserving = deps.telemetry.observeFleet(readInTurn(backend, id));
   const presence = startPresence({
@@ -102,6 +110,7 @@ async function takeSteps(backend: Backend, deps: WorkerDeps, options: WorkOption
     // It takes no more steps from now on, so it is none of those that serve the queues any more.
     await Promise.all([worker.stop(), presence.stop()]);
     stopObserving();
+    stopWatching();
     await sweeper.stop();
     await backend.close();
   };
@@ -129,14 +138,15 @@ async function runAlone(
   return endIsolated();
 }
 
-async function refuseUnfitRedis({ connection, logger }: Backend, strict: boolean): Promise<void> {
-  const findings = await checkRedis(connection);
+async function refuseUnfitRedis({ connection, logger }: Backend, prefix: string, strict: boolean): Promise<Finding[]> {
+  const findings = await checkRedis(connection, { prefix });
   for (const { severity, setting, message } of findings) {
     if (severity === "warning") logger.warn({ setting }, message);
   }
   const errors = findings.filter(({ severity }) => severity === "error");
-  if (errors.length === 0) return;
+  if (errors.length === 0) return findings;
   const text = errors.map(({ message }) => message).join(" ");
   if (strict) throw new DroverError("unsupported", text);
   logger.error({}, text);
+  return findings;
 }

@@ -71,7 +71,7 @@ export type HttpDeps = {
   logger: Logger;
   /** Epoch ms by Redis's clock. */
   now: () => number;
-  /** Resolves while Redis answers. */
+  /** Resolves while Redis answers and is set as it must be. @throws DroverError "unsupported" naming the setting that is wrong */
   ready: () => Promise<void>;
   /** Told of requests and of who follows runs; undefined: nobody is. */
   telemetry?: Pick<Telemetry, "count" | "recordRequest"> | undefined;

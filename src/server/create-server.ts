@@ -10,6 +10,7 @@ import { createRedisKeyStore } from "../redis/key-store.ts";
 import { createKeys, type Keys } from "../redis/keys.ts";
 import { createRedisPresence } from "../redis/presence.ts";
 import { createRedisResponseStore } from "../redis/response-store.ts";
+import { createReadiness } from "../redis/watch-settings.ts";
 import { type Listening, type ListenOptions, listen } from "./listen.ts";
 
 export type { ListenOptions } from "./listen.ts";
@@ -109,9 +110,7 @@ function makeDeps(backend: Backend, keys: Keys, own: Own): HttpDeps {
     fleet: backend.fleet,
     logger,
     now: () => clock.now(),
-    ready: async () => {
-      await connection.use((client) => client.ping());
-    },
+    ready: createReadiness(connection, { prefix: keys.prefix }),
   };
 }
 

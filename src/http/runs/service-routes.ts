@@ -1,5 +1,6 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { z } from "zod";
+import { DroverError } from "../../core/errors.ts";
 import { answerProblem } from "../problem.ts";
 import type { HttpDeps, HttpEnv } from "../types.ts";
 import { type Api, addEndpoint } from "./endpoint.ts";
@@ -35,7 +36,7 @@ export function createServiceRoutes(deps: HttpDeps, api: Api): Api {
       tag: "Service",
       summary: "Whether the server can work",
       open: true,
-      answers: { 200: { description: "Redis answers", schema: okSchema } },
+      answers: { 200: { description: "Redis answers and is set as it must be", schema: okSchema } },
       problems: [503],
     },
     async (context) => {
@@ -72,7 +73,9 @@ async function whyNotReady({ ready, closing }: HttpDeps): Promise<string | undef
   try {
     await Promise.race([ready(), late.promise]);
     return undefined;
-  } catch {
+  } catch (error) {
+    // Its message names a setting and what to set, and no address.
+    if (error instanceof DroverError && error.code === "unsupported") return error.message;
     return "Redis does not answer. Check that it runs and that REDIS_URL leads to it.";
   } finally {
     clearTimeout(timer);
