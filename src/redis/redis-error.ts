@@ -87,3 +87,10 @@ export function toRedisError(error: unknown, address: string): DroverError {
   const what = advice[code] ?? "check that it is up and that the URL is right";
   return new DroverError("queue_unavailable", `Redis at ${address} cannot be used (${code}): ${what}.`);
 }
+
+const refusals = new Set(["ERR", "NOPERM"]);
+
+/** Whether a host does not let a command be used, as managed ones do with INFO and CONFIG. */
+export function isRefusal(error: unknown): boolean {
+  return refusals.has(redisErrorCode(error));
+}

@@ -2,6 +2,7 @@ import { Redis, type RedisOptions } from "ioredis";
 import { DroverError } from "../core/errors.ts";
 import type { KnownSecret } from "../core/redact-words.ts";
 import { batchWrites } from "./batch-writes.ts";
+import { tolerateHiddenInfo } from "./hidden-info.ts";
 import { redisErrorCode } from "./redis-error.ts";
 import { splitTls } from "./redis-tls.ts";
 
@@ -37,6 +38,7 @@ export function makeClient(target: RedisTarget, role: ConnectionRole, name?: str
   refuseUnsafe(given.options, role, isInstance(target));
   const client = given.duplicate(ours);
   batchWrites(client);
+  tolerateHiddenInfo(client);
   if (start) client.connect().catch(() => {}); // The error event tells it too, and every later try.
   return client;
 }

@@ -2,23 +2,21 @@ import type { FleetView } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { unwrap } from "./read.ts";
-import { redisErrorCode } from "./redis-error.ts";
-
-const refusals = new Set(["ERR", "NOPERM"]);
+import { isRefusal } from "./redis-error.ts";
 
 /** What a command gives, undefined if the host refuses it; other failures are thrown. */
 export async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | undefined> {
   try {
     return await ask();
   } catch (error) {
-    if (refusals.has(redisErrorCode(error))) return undefined;
+    if (isRefusal(error)) return undefined;
     throw error;
   }
 }
 
 /** The fields of INFO; undefined when the host refuses it. */
 export async function readInfo({ client }: RedisConnection): Promise<Record<string, string> | undefined> {
-  const text = await unlessRefused(() => client.info());
+  const text = await unlessRefused(() => client.info("default"));
   if (text === undefined) return undefined;
   const lines = text.split("\r\n").filter((line) => line.includes(":"));
   return Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)]));
