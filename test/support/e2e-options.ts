@@ -17,6 +17,15 @@ const optionsSchema = z.object({
   holdLoads: z.boolean().default(false),
   /** Tool steps ask the gate between keeping what was cut out of a result and committing it. */
   holdOutputs: z.boolean().default(false),
+  /** Where the process kills itself; see `withKillPoint`. */
+  killAt: z
+    .object({
+      point: z.enum(["before_commit", "after_commit", "after_queue"]),
+      /** The n-th commit of this process, from 1; with `runId`, of that run. */
+      commit: z.int().min(1),
+      runId: z.string().optional(),
+    })
+    .optional(),
   graceMs: z.int().optional(),
   concurrency: z.int().optional(),
   toolTimeoutMs: z.int().optional(),

@@ -1,6 +1,6 @@
 // A worker process of the end-to-end tests. Tells on standard output, one JSON object a line, when it takes steps and
 // when it has stopped; log lines go to standard error. As an ordinary program it uses the package's own front door; with
-// steps redelivered or loads held it is put together from the same parts by hand.
+// steps redelivered, loads held or a point to die at it is put together from the same parts by hand.
 import { createStepQueue } from "../../src/bullmq/step-queue.ts";
 import { createStepWorker } from "../../src/bullmq/step-worker.ts";
 import { createDrover } from "../../src/drover.ts";
@@ -21,6 +21,7 @@ import { checkValue } from "../../src/tools/parameters.ts";
 import { agents } from "./e2e-agents.ts";
 import { type ParsedE2eOptions, readE2eOptions } from "./e2e-options.ts";
 import { visitGate } from "./gate.ts";
+import { withKillPoint } from "./kill-points.ts";
 
 const options = readE2eOptions();
 const logger = createLogger({ level: options.logLevel });
@@ -77,8 +78,11 @@ async function startParts(log: Logger): Promise<() => Promise<void>> {
   const keys = createKeys(prefix);
   const plain = createRedisRunStore({ connection, keys, logger: log });
   const held = options.holdLoads ? withHeldLoads(plain, options) : plain;
-  const store = options.holdOutputs ? withHeldOutputs(held, options) : held;
-  const queue = createStepQueue({ connection, prefix, clock, logger: log });
+  const ports = {
+    store: options.holdOutputs ? withHeldOutputs(held, options) : held,
+    queue: createStepQueue({ connection, prefix, clock, logger: log }),
+  };
+  const { store, queue } = options.killAt ? withKillPoint(ports, options.killAt) : ports;
   const signals = createRedisSignals({ target: redisUrl, connection, keys, logger: log });
   const engine = createEngine({
     ...{ store, queue, signals, clock, logger: log, ids: createIds(), telemetry: createNoTelemetry() },
@@ -103,12 +107,13 @@ async function startParts(log: Logger): Promise<() => Promise<void>> {
     await sweeper.stop();
     engine.close();
     clock.stop();
-    await Promise.allSettled([signals.close(), queue.close()]);
+    await Promise.allSettled([signals.close(), ports.queue.close()]);
     await connection.close();
   };
 }
 
-const stop = await (options.redeliver || options.holdLoads || options.holdOutputs ? startParts(logger) : startPlain());
+const { redeliver, holdLoads, holdOutputs, killAt } = options;
+const stop = await (redeliver || holdLoads || holdOutputs || killAt ? startParts(logger) : startPlain());
 process.once("SIGTERM", () => {
   void stop().then(() => tell({ type: "stopped" }));
 });

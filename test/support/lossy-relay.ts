@@ -2,22 +2,40 @@ import { connect, createServer, type Socket } from "node:net";
 
 export type LossyRelay = {
   url: string;
-  /** Lets the next request that holds `text` through, and cuts the connection instead of passing on the reply. */
-  loseReplyTo(text: string): void;
+  /**
+   * Lets the next request that holds `text` through, and cuts the connection instead of passing on the reply.
+   *
+   * @param how.alone what was sent before that command in one go is answered first; `how.times` default 1.
+   */
+  loseReplyTo(text: string, how?: { alone?: boolean; times?: number }): void;
+  /** Replaces bytes of requests by as many others, `times` (default: for ever); the returned function ends it. */
+  rewrite(from: string, to: string, times?: number): () => void;
   /** How many replies were lost. */
   lost(): number;
+  /** How many requests were rewritten. */
+  rewritten(): number;
+  /** From now on new connections go to this server; those that are open are cut. */
+  moveTo(url: string): void;
   close(): Promise<void>;
+};
+
+type Loss = { text: string; alone: boolean; left: number };
+type Rewriting = { from: string; to: string; left: number };
+type State = {
+  host: string;
+  port: number;
+  loss: Loss | undefined;
+  rewritings: Rewriting[];
+  lost: number;
+  rewritten: number;
 };
 
 /** A relay in front of Redis that loses replies: what a network does to a commit at the worst moment. */
 export async function startLossyRelay(url: string): Promise<LossyRelay> {
-  const { hostname, port } = new URL(url);
   const sockets = new Set<Socket>();
-  let target: string | undefined;
-  let lost = 0;
+  const state: State = { ...toAddress(url), loss: undefined, rewritings: [], lost: 0, rewritten: 0 };
   const server = createServer((client) => {
-    const upstream = connect(Number(port), hostname);
-    let cut = false;
+    const upstream = connect(state.port, state.host);
     const pair = [client, upstream];
     for (const socket of pair) {
       sockets.add(socket);
@@ -27,30 +45,91 @@ export async function startLossyRelay(url: string): Promise<LossyRelay> {
         sockets.delete(socket);
       });
     }
-    client.on("data", (data) => {
-      if (target !== undefined && data.includes(target)) {
-        target = undefined;
-        cut = true;
-      }
-      upstream.write(data);
-    });
-    upstream.on("data", (data) => {
-      if (!cut) return void client.write(data);
-      lost += 1;
-      client.destroy();
-    });
+    relay(client, upstream, state);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address() as { port: number };
   return {
     url: `redis://127.0.0.1:${address.port}`,
-    loseReplyTo(text) {
-      target = text;
+    loseReplyTo(text, { alone = false, times = 1 } = {}) {
+      state.loss = { text, alone, left: times };
     },
-    lost: () => lost,
+    rewrite(from, to, times = Number.POSITIVE_INFINITY) {
+      if (from.length !== to.length) throw new Error("the length of a request must stay");
+      const rewriting = { from, to, left: times };
+      state.rewritings.push(rewriting);
+      return () => {
+        state.rewritings = state.rewritings.filter((other) => other !== rewriting);
+      };
+    },
+    lost: () => state.lost,
+    rewritten: () => state.rewritten,
+    moveTo(other) {
+      Object.assign(state, toAddress(other));
+      for (const socket of sockets) socket.destroy();
+    },
     async close() {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+function toAddress(url: string): { host: string; port: number } {
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port) };
+}
+
+function relay(client: Socket, upstream: Socket, state: State): void {
+  let cut = false;
+  /** The request whose reply will be lost, kept until what came before it is answered. */
+  let kept: Buffer | undefined;
+  client.on("data", (given) => {
+    const data = rewriteIn(given, state);
+    if (kept) kept = Buffer.concat([kept, data]);
+    else if (state.loss && data.includes(state.loss.text)) {
+      const { text, alone } = state.loss;
+      state.loss.left -= 1;
+      if (state.loss.left === 0) state.loss = undefined;
+      const at = alone ? startOfCommand(data, text) : 0;
+      if (at === 0) {
+        cut = true;
+        upstream.write(data);
+      } else {
+        upstream.write(data.subarray(0, at));
+        kept = data.subarray(at);
+      }
+    } else upstream.write(data);
+  });
+  upstream.on("data", (data) => {
+    if (cut) {
+      state.lost += 1;
+      client.destroy();
+      return;
+    }
+    client.write(data);
+    if (!kept) return;
+    cut = true;
+    upstream.write(kept);
+    kept = undefined;
+  });
+}
+
+/** Where the command that holds this text begins: `*<number of arguments>` at the beginning of a line. */
+function startOfCommand(data: Buffer, text: string): number {
+  const before = data.subarray(0, data.indexOf(text)).toString("latin1");
+  const [last] = [...before.matchAll(/(?<=^|\r\n)\*\d+\r\n\$\d+\r\n[a-z]/gi)].slice(-1);
+  return last?.index ?? 0;
+}
+
+function rewriteIn(data: Buffer, state: State): Buffer {
+  let changed = data;
+  for (const rewriting of state.rewritings) {
+    const { from, to } = rewriting;
+    if (rewriting.left <= 0 || !changed.includes(from)) continue;
+    rewriting.left -= 1;
+    state.rewritten += 1;
+    changed = Buffer.from(changed.toString("latin1").replaceAll(from, to), "latin1");
+  }
+  return changed;
 }

@@ -12,8 +12,14 @@ export type WorkerProcess = {
   exited(): boolean;
   /** All it printed, once it has ended. */
   printed: Promise<string>;
+  /** All it printed so far. */
+  output(): string;
   /** Its log lines so far. */
   logLines(): string[];
+  /** What it was sent by the methods below, in order. */
+  signals(): readonly NodeJS.Signals[];
+  /** It was told to kill itself somewhere. */
+  hasKillPoint: boolean;
   /** Each sends a signal; epoch ms of that moment. */
   kill9(): number;
   stop(): number;
@@ -29,7 +35,8 @@ const agentsFile = fileURLToPath(new URL("e2e-agents.ts", import.meta.url));
 /** Starts a worker and resolves when it takes steps. Only inside a test. */
 export async function startWorkerProcess(options: E2eOptions): Promise<WorkerProcess> {
   const child = launch([program], { [e2eVariable]: JSON.stringify(options) });
-  return ready(child, (line) => line.includes('"type":"ready"'));
+  const worker = await ready(child, (line) => line.includes('"type":"ready"'));
+  return { ...worker, hasKillPoint: options.killAt !== undefined };
 }
 
 /** Starts `drover worker` with the agents of the tests and resolves when it takes steps. Only inside a test. */
@@ -79,7 +86,9 @@ function watch(child: ChildProcess): Watched {
     child.once("exit", (code, signal) => resolve({ code, signal, at: Date.now() }));
     child.once("error", reject);
   });
+  const signals: NodeJS.Signals[] = [];
   const send = (signal: NodeJS.Signals): number => {
+    signals.push(signal);
     child.kill(signal);
     return Date.now();
   };
@@ -98,6 +107,9 @@ function watch(child: ChildProcess): Watched {
     exit,
     exited,
     printed: new Promise((resolve) => child.once("close", () => resolve(output.text()))),
+    output: output.text,
+    signals: () => signals,
+    hasKillPoint: false,
     logLines: () =>
       output
         .text()

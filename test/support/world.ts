@@ -29,6 +29,8 @@ export type World = {
   ledger: Ledger;
   /** A producer in this process. */
   drover: Drover;
+  /** Worker processes that `work` has started, dead ones too. */
+  workers: readonly WorkerProcess[];
   /** A worker process; resolves when it takes steps. */
   work(options?: Partial<E2eOptions>): Promise<WorkerProcess>;
   /** A plain BullMQ queue, as a program that knows nothing of us has it. */
@@ -61,6 +63,7 @@ export async function makeWorld({ respond, server: own, ...given }: WorldOptions
   const drover = createDrover({ redis: redisUrl, prefix, logger: createSilentLogger() });
   onTestFinished(() => drover.close());
   const queues = new Map<string, Queue>();
+  const workers: WorkerProcess[] = [];
   return {
     options,
     prefix,
@@ -70,7 +73,12 @@ export async function makeWorld({ respond, server: own, ...given }: WorldOptions
     gate,
     ledger: openLedger(ledgerDir),
     drover,
-    work: (more = {}) => startWorkerProcess({ ...options, ...more }),
+    workers,
+    async work(more = {}) {
+      const worker = await startWorkerProcess({ ...options, ...more });
+      workers.push(worker);
+      return worker;
+    },
     plainQueue(name) {
       const known = queues.get(name);
       if (known) return known;

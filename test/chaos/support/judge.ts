@@ -1,0 +1,185 @@
+import type { Message } from "../../../src/core/message.ts";
+import { isEnded, type RunStatus } from "../../../src/core/run.ts";
+import type { RunView } from "../../../src/engine/run-view.ts";
+import type { FakeRequest } from "../../support/fake-openai.ts";
+import { problemsOf } from "../../support/transcript.ts";
+import type { WorkerProcess } from "../../support/worker-process.ts";
+import { readFeed, runIdOf, type World } from "../../support/world.ts";
+import { remainsOf } from "./remains.ts";
+
+export type JudgeOptions = {
+  /** Said with the violations, to run the same again. */
+  seed?: number | undefined;
+  /** How long all runs together may take to end from now on, in ms; default 0: they have ended. */
+  withinMs?: number | undefined;
+  /** What runs may end as; default: completed alone. */
+  statuses?: readonly RunStatus[] | undefined;
+  /** Whether a worker's end was meant, other than by a signal of the test or at its kill point. */
+  isCaused?: ((worker: WorkerProcess) => boolean) | undefined;
+  /**
+   * What the usage of each run is held against. "exact": to the token what the model server answered; default "covered": at least
+   * what the answers in the transcript took, at most what the server gave out, since a killed worker cannot report.
+   */
+  usage?: "exact" | "covered" | undefined;
+  /** Tokens of one request, in and out; default: as the fake server counts when it is not told otherwise. */
+  tokensOf?: ((request: FakeRequest) => number) | undefined;
+  /** Tools that may have run more than once under one key because a person said so. */
+  rerunByPerson?: readonly string[] | undefined;
+};
+
+/** Tools of the tests' agents that may not run twice, and those that only have one effect when they do. */
+const notRepeatable: readonly string[] = ["post", "pay", "offer"];
+const idempotent: readonly string[] = ["put"];
+const complaint = /unhandled|uncaught|MaxListenersExceededWarning|PromiseRejectionHandledWarning/i;
+
+/**
+ * Holds a world against the invariants, once whatever hurt it is over:
+ * - I1 every run has ended, in time;
+ * - I2 its transcript is valid and its feed tells each answer and each result once, in order;
+ * - I3 a tool that may not repeat began at most once per call, and an `ok` result means that it did; effects of idempotent tools
+ *   took place once for each such result and never else; usage is the model server's own count;
+ * - I4 no job of an ended run is left in any queue, none of its runs owes anything;
+ * - I5 no worker ended but by the test, and none complained of an unhandled error.
+ *
+ * @throws Error with all violations, each with its run's id, and the seed.
+ */
+export async function judge(world: World, options: JudgeOptions = {}): Promise<void> {
+  const runs = await allRuns(world);
+  const violations = [
+    ...(await ends(world, runs, options)),
+    ...(await Promise.all(runs.map(({ runId }) => history(world, runId, options)))).flat(),
+    ...(await remainsOf(world)),
+    ...world.workers.flatMap((worker) => processOf(worker, options)),
+  ];
+  if (runs.length === 0) violations.push("I1: there is no run");
+  if (violations.length === 0) return;
+  const seed = options.seed === undefined ? "" : ` (seed ${options.seed})`;
+  throw new Error(`${violations.length} violations${seed}:\n${violations.slice(0, 50).join("\n")}`);
+}
+
+async function allRuns(world: World): Promise<RunView[]> {
+  const runs: RunView[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await world.drover.list({ limit: 100, ...(cursor === undefined ? {} : { cursor }) });
+    runs.push(...page.runs);
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  return runs;
+}
+
+async function ends(world: World, runs: readonly RunView[], options: JudgeOptions): Promise<string[]> {
+  const { withinMs = 0, statuses = ["completed"] } = options;
+  const until = performance.now() + withinMs;
+  const violations: string[] = [];
+  for (const { runId } of runs) {
+    const run = world.drover.get(runId);
+    const leftMs = until - performance.now();
+    if (leftMs > 0) await run.result({ timeoutMs: leftMs }).catch(() => {}); // its status tells
+    const view = await run.status();
+    if (statuses.includes(view.status)) continue;
+    const why = view.error ? `, ${view.error.code}: ${view.error.message}` : "";
+    violations.push(`I1 ${runId}: is ${view.status}${why} after ${view.turns} turns`);
+  }
+  return violations;
+}
+
+async function history(world: World, runId: string, options: JudgeOptions): Promise<string[]> {
+  const run = world.drover.get(runId);
+  const view = await run.status();
+  const transcript = await run.transcript();
+  if (!isEnded(view)) return [];
+  const violations = [
+    ...problemsOf(transcript).map((problem) => `I2 ${runId}: transcript ${problem}`),
+    ...(await feedOf(world, runId)),
+    ...toolsOf(world, runId, transcript, options),
+  ];
+  return [...violations, ...usageOf(world, view, transcript, options)];
+}
+
+/** Numbers without a gap; each turn answered once, in order; each call settled once. */
+async function feedOf(world: World, runId: string): Promise<string[]> {
+  const entries = (await readFeed(world, runId)).filter(({ type }) => type !== "text" && type !== "text_superseded");
+  const violations: string[] = [];
+  const settled = new Set<string>();
+  let turn = 0;
+  for (const [index, entry] of entries.entries()) {
+    if (entry.seq !== index + 1) violations.push(`I2 ${runId}: feed entry ${index + 1} has the number ${entry.seq}`);
+    if (entry.type === "model_answered") {
+      if (entry.turn !== turn + 1) violations.push(`I2 ${runId}: turn ${entry.turn} was answered after turn ${turn}`);
+      turn = entry.turn;
+    }
+    if (entry.type === "tool_finished") {
+      if (settled.has(entry.callId)) violations.push(`I2 ${runId}: ${entry.callId} was settled twice`);
+      settled.add(entry.callId);
+    }
+  }
+  return violations;
+}
+
+function toolsOf(
+  { ledger }: World,
+  runId: string,
+  transcript: readonly Message[],
+  { rerunByPerson = [] }: JudgeOptions,
+): string[] {
+  const begun = Map.groupBy(
+    ledger.entries().filter((entry) => entry.runId === runId),
+    ({ key }) => key,
+  );
+  const effects = new Set(ledger.effects().filter((key) => key.startsWith(`${runId}:`)));
+  const violations: string[] = [];
+  for (const message of transcript) {
+    if (message.role !== "tool") continue;
+    const key = `${runId}:${message.callId}`;
+    const times = begun.get(key)?.length ?? 0;
+    const { name, outcome } = message;
+    const call = `I3 ${runId}: ${name} of ${message.callId}`;
+    if (notRepeatable.includes(name) && times > 1 && !rerunByPerson.includes(name)) {
+      violations.push(`${call} began ${times} times (outcome ${outcome})`);
+    }
+    if (outcome === "ok" && times === 0) violations.push(`${call} is ok and never began`);
+    if (idempotent.includes(name) && outcome === "ok" && !effects.has(key)) {
+      violations.push(`${call} is ok and had no effect`);
+    }
+    effects.delete(key);
+    begun.delete(key);
+  }
+  const calls = [...new Set([...effects, ...begun.keys()])];
+  return [...violations, ...calls.map((key) => `I3 ${runId}: ${key} ran and is no call of the transcript`)];
+}
+
+/** What the fake server says of each answer unless it is told otherwise: ten tokens in, five out. */
+const usualTokens = 15;
+
+function usageOf(world: World, view: RunView, transcript: readonly Message[], options: JudgeOptions): string[] {
+  const { usage = "covered", tokensOf = () => usualTokens } = options;
+  const counted = view.usage.inputTokens + view.usage.outputTokens;
+  const requests = world.server.requests.filter((request) => runIdOf(request) === view.runId);
+  if (requests.length === 0) return []; // its input does not begin with its id: whose these are cannot be told
+  const given = requests.reduce((sum, request) => sum + tokensOf(request), 0);
+  const answers = transcript.filter(({ role }) => role === "assistant").length;
+  const say = (what: string): string[] => [
+    `I3 ${view.runId}: usage is ${counted} tokens, ${what} (${requests.length} requests, ${answers} answers)`,
+  ];
+  if (usage === "exact") return counted === given ? [] : say(`the server gave out ${given}`);
+  // Of an answer that was cut off, tokens are an estimate: only what is plainly too much is wrong.
+  if (!view.usage.estimated && counted > given) return say(`the server gave out only ${given}`);
+  const least = answers * Math.min(...requests.map(tokensOf));
+  return counted < least ? say(`its answers took ${least}`) : [];
+}
+
+/** Signals that end a process; others are no reason for it to be gone. */
+const ending: ReadonlySet<NodeJS.Signals> = new Set(["SIGKILL", "SIGTERM", "SIGINT"]);
+
+function processOf(worker: WorkerProcess, { isCaused }: JudgeOptions): string[] {
+  const meant = worker.signals().some((signal) => ending.has(signal)) || worker.hasKillPoint || isCaused?.(worker);
+  const line = worker
+    .output()
+    .split("\n")
+    .find((text) => complaint.test(text));
+  return [
+    ...(worker.exited() && !meant ? [`I5: worker ${worker.pid} ended and nobody had ended it`] : []),
+    ...(line === undefined ? [] : [`I5: worker ${worker.pid} complained: ${line.slice(0, 300)}`]),
+  ];
+}
