@@ -6,12 +6,12 @@ import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { HonoAdapter } from "@bull-board/hono";
 import { Queue } from "bullmq";
 import { Hono, type MiddlewareHandler } from "hono";
-import type { Redis } from "ioredis";
 import type { Redactor } from "../core/redact.ts";
+import type { RedisClient } from "./redis-client.ts";
 
 /** - `names`: of the queues there are; asked again now and then, since tools bring queues of their own. */
 export type BoardOptions = {
-  connection: Redis;
+  connection: RedisClient;
   /** BullMQ's own. */
   prefix: string;
   names: () => Promise<string[]>;

@@ -1,9 +1,9 @@
 import { DelayedError, type Job, WaitingError } from "bullmq";
-import type { Redis } from "ioredis";
 import type { Clock, Delivery, Logger, StepOutcome, Telemetry } from "../ports.ts";
 import { messageOf, type TroubleLog } from "./damping.ts";
 import { createHeldSteps, type HeldStep } from "./held-steps.ts";
 import { countLostWorkers, forgiveLostLock, isLockLost } from "./lost-locks.ts";
+import type { RedisClient } from "./redis-client.ts";
 import { type ParsedStart, parseStart } from "./start-contract.ts";
 import { runsQueue, stepDataSchema } from "./step-job.ts";
 import { maxAgainMs } from "./step-queue.ts";
@@ -20,7 +20,7 @@ export type StartDelivery = {
 
 export type ProcessorOptions = {
   queue: string;
-  connection: Redis;
+  connection: RedisClient;
   toKey: (jobId: string) => string;
   process: (delivery: Delivery) => Promise<StepOutcome>;
   processStart: (delivery: StartDelivery) => Promise<StepOutcome>;

@@ -1,10 +1,10 @@
 import { type Job, Queue } from "bullmq";
-import type { Redis } from "ioredis";
 import { defaultPrefix } from "../core/defaults.ts";
 import { DroverError } from "../core/errors.ts";
 import type { Step } from "../core/owed.ts";
 import type { Clock, Logger, StepQueue } from "../ports.ts";
 import { messageOf } from "./damping.ts";
+import type { RedisClient } from "./redis-client.ts";
 import { queueOf, queuePrefix, toJob, toJobId } from "./step-job.ts";
 
 /** Events kept per queue, about. They hold ids and markers only; nobody needs old ones. */
@@ -14,7 +14,10 @@ export const maxAgainMs = 30_000;
 const repairsAtOnce = 100;
 
 /** A connection that fails fast, bounds its waits and turns failures of Redis into ours: a producer's. */
-export type QueueConnection = { readonly client: Redis; use<T>(fn: (client: Redis) => Promise<T>): Promise<T> };
+export type QueueConnection = {
+  readonly client: RedisClient;
+  use<T>(fn: (client: RedisClient) => Promise<T>): Promise<T>;
+};
 
 /** A step queue with its BullMQ objects; `close` ends those and leaves the given connection open. */
 export type BullStepQueue = StepQueue & { close(): Promise<void> };
@@ -120,7 +123,7 @@ async function promoteDelayed(queue: Queue, job: Job): Promise<boolean> {
 
 /** BullMQ queues by name, each made once, when it is first needed. */
 function createQueueSet(
-  connection: Redis,
+  connection: RedisClient,
   prefix: string,
   logger: Logger,
 ): { open(name: string): Promise<Queue>; close(): Promise<void> } {

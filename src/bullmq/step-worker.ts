@@ -1,10 +1,10 @@
 import { type Job, type JobJson, QueueKeys, RedisConnection, RedisQueueBackend, Worker } from "bullmq";
-import type { Redis } from "ioredis";
 import { defaultPrefix } from "../core/defaults.ts";
 import type { Clock, Delivery, Logger, StepOutcome, Telemetry } from "../ports.ts";
 import { createDamper, createTroubleLog, type Damper, messageOf, type TroubleLog } from "./damping.ts";
 import { isLockLost } from "./lost-locks.ts";
 import { createProcessor, type Processor, type StartDelivery } from "./processor.ts";
+import type { RedisClient } from "./redis-client.ts";
 import { queuePrefix } from "./step-job.ts";
 
 export type { StartDelivery } from "./processor.ts";
@@ -14,7 +14,7 @@ export type StepWorkerOptions = {
    * Makes a client of its own for this worker, which ends it: one for commands and one per queue that waits. It must
    * retry without limit (`maxRetriesPerRequest: null`) and have no command timeout.
    */
-  connect: () => Redis;
+  connect: () => RedisClient;
   prefix?: string | undefined;
   /** Names of the queues to serve: `runs`, `model`, `tools`, or `tools-<name>`. */
   queues: string[];
@@ -50,7 +50,7 @@ export type StepWorker = {
   stats(): { running: number; lastStartedAt: number | undefined };
 };
 
-type Lane = { queue: string; worker: Worker; blocking: Redis; processor: Processor; damper: Damper };
+type Lane = { queue: string; worker: Worker; blocking: RedisClient; processor: Processor; damper: Damper };
 
 const defaultLockMs = 3_000;
 const defaultStalledMs = 1_000;
@@ -134,7 +134,7 @@ async function before(ms: number, work: Promise<unknown>): Promise<void> {
 }
 
 /** What the queues of one worker share. */
-type Shared = { main: Redis; trouble: TroubleLog; onStarted: () => void };
+type Shared = { main: RedisClient; trouble: TroubleLog; onStarted: () => void };
 
 function createLane(options: StepWorkerOptions, queue: string, shared: Shared): Lane {
   const { main, trouble } = shared;
@@ -207,7 +207,7 @@ function isConnectionError(error: Error): boolean {
  * A client between two attempts to connect never says that it ended, and keeps its commands: it is sent into one first.
  * The attempt has its socket by the next turn of the event loop.
  */
-async function revive(client: Redis): Promise<void> {
+async function revive(client: RedisClient): Promise<void> {
   if (client.status !== "reconnecting") return;
   client.connect().catch(() => undefined);
   await new Promise((resolve) => {
@@ -215,7 +215,7 @@ async function revive(client: Redis): Promise<void> {
   });
 }
 
-async function endClient(client: Redis): Promise<void> {
+async function endClient(client: RedisClient): Promise<void> {
   await revive(client);
   if (client.status !== "end") client.disconnect(); // one that ended would hold the process for a while
 }

@@ -3,13 +3,14 @@ import { z } from "zod";
 import { toError } from "../core/errors.ts";
 import { findRepeatedKey, type Policy, parsePolicy } from "../core/policy.ts";
 import { parsePatterns, type RedactPattern } from "../redaction/patterns.ts";
+import { splitHosts } from "../redis-url.ts";
 
 // What a setting's text comes to. A problem is told without the text where that may hold a secret.
 
 const redisSchemes = ["redis:", "rediss:", "unix:"];
 
 export function isRedisUrl(text: string): boolean {
-  return text.startsWith("/") || isUrl(text, redisSchemes);
+  return text.startsWith("/") || isUrl(text, redisSchemes) || splitHosts(text) !== undefined;
 }
 
 export function isHttpUrl(text: string): boolean {

@@ -3,15 +3,18 @@ import { logLevels } from "../core/defaults.ts";
 import { httpSpecs } from "./http-settings.ts";
 import { integer, isHttpUrl, isRedisUrl, readPatterns, readPolicy, trueOrFalse } from "./read-values.ts";
 import type { SettingSpec } from "./setting.ts";
+import { storageSpecs } from "./storage-settings.ts";
 
 /** Every setting but `OTEL_*`, in the order in which documentation lists them. */
 export const specs: readonly SettingSpec[] = [
   {
     key: "redisUrl",
     name: "REDIS_URL",
-    description: "Redis or Valkey to work on. Without it `demo` and `dev` start a private one in `.drover/`.",
+    description:
+      "Redis or Valkey to work on: one server, a group that sentinels watch, or a cluster. Without it `demo` and `dev` start a private one in `.drover/`.",
     defaultValue: undefined,
-    expected: "a URL like redis://host:6379, rediss://user:password@host:6380/0 or unix:///path/redis.sock",
+    expected:
+      "a URL like redis://host:6379, rediss://user:password@host:6380/0, unix:///path/redis.sock, redis+sentinel://host:26379,host2:26379/group or redis+cluster://host:7000,host2:7001",
     secret: true,
     schema: z.string().refine(isRedisUrl),
   },
@@ -24,6 +27,16 @@ export const specs: readonly SettingSpec[] = [
     expected: "1 to 64 letters, digits, '-', '_' or '.', in braces if it is to work on a Redis Cluster",
     secret: false,
     schema: z.string().regex(/^(?:\{[A-Za-z0-9._-]{1,64}\}|[A-Za-z0-9._-]{1,64})$/),
+  },
+  {
+    key: "shards",
+    name: "DROVER_SHARDS",
+    description:
+      "Parts that runs are spread over, each in a slot of its own of a Redis Cluster. The first process decides it for the prefix; all need the same.",
+    defaultValue: "1",
+    expected: "a whole number from 1 to 256",
+    secret: false,
+    schema: integer(1, 256),
   },
   {
     key: "concurrency",
@@ -79,6 +92,7 @@ export const specs: readonly SettingSpec[] = [
     secret: false,
     schema: integer(1024, 104_857_600),
   },
+  ...storageSpecs,
   {
     key: "stopGraceMs",
     name: "DROVER_STOP_GRACE_MS",

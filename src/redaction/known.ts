@@ -1,4 +1,5 @@
 import type { KnownSecret } from "../core/redact-words.ts";
+import { splitHosts } from "../redis-url.ts";
 
 /** Values that are a secret, with what they are; those that are not set are left out. */
 export function toKnown(kind: string, values: readonly (string | undefined)[]): KnownSecret[] {
@@ -11,12 +12,15 @@ export function secretsOfEnvironment(env: Record<string, string | undefined>): K
   const headers = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
   return [
     ...toKnown("api key", [env.OPENAI_API_KEY?.trim()]),
-    ...toKnown(
-      "password",
-      urls.flatMap((name) => writtenAndMeant(URL.parse(env[name] ?? "")?.password)),
-    ),
+    ...toKnown("password", urls.flatMap((name) => passwordsOf(env[name] ?? "")).flatMap(writtenAndMeant)),
     ...toKnown("header", headers.flatMap((name) => headerValues(env[name])).flatMap(writtenAndMeant)),
   ];
+}
+
+/** In an address: a server's, and that of the sentinels that know where it is. */
+function passwordsOf(text: string): string[] {
+  const url = splitHosts(text)?.url ?? URL.parse(text);
+  return [url?.password ?? "", url?.searchParams.get("sentinelPassword") ?? ""];
 }
 
 /** Of `name=value,name=value`. */

@@ -1,16 +1,17 @@
-import type { Redis } from "ioredis";
 import { DroverError } from "../core/errors.ts";
 import type { Logger } from "../ports.ts";
 import { hopelessCodes, redisErrorCode, toRedisError } from "./redis-error.ts";
-import { addressOf, type ConnectionRole, makeClient, type RedisTarget } from "./redis-options.ts";
+import { type ConnectionRole, makeClient } from "./redis-options.ts";
+import { addressOf, type RedisClient, type RedisTarget, toClient } from "./redis-target.ts";
 
-export type { ConnectionRole, RedisTarget } from "./redis-options.ts";
+export type { ConnectionRole } from "./redis-options.ts";
+export type { RedisClient, RedisTarget } from "./redis-target.ts";
 
 /** One connection that is watched, so that its failures become ours and its errors never go unheard. */
 export type RedisConnection = {
-  readonly client: Redis;
+  readonly client: RedisClient;
   readonly role: ConnectionRole;
-  /** `host:port` or a socket path, without a password. */
+  /** `host:port`, a socket path, the sentinels' group or the cluster's nodes; without a password. */
   readonly address: string;
   /**
    * Resolves when commands can be sent.
@@ -23,7 +24,7 @@ export type RedisConnection = {
    * Runs commands. A producer waits at most `ready`'s time for the connection and 10 s for the answer; a worker waits
    * for Redis to come back. Every failure of Redis comes out as a `DroverError`.
    */
-  use<T>(fn: (client: Redis) => Promise<T>): Promise<T>;
+  use<T>(fn: (client: RedisClient) => Promise<T>): Promise<T>;
   /** Closes for good. Commands on their way are given up. */
   close(): Promise<void>;
 };
@@ -47,7 +48,7 @@ const logEveryMs = 10_000;
 export function connect(target: RedisTarget, options: ConnectOptions): RedisConnection {
   const { role } = options;
   const client = makeClient(target, role, options.name);
-  const address = addressOf(client.options);
+  const address = addressOf(toClient(target));
   let closed = false;
   // What is closed while it connects fails, as it is meant to.
   const warn = createDampedWarning(options.logger);
@@ -91,7 +92,7 @@ type Notice = { type: "ready" } | { type: "end" } | { type: "error"; error: unkn
 type Watch = { lastError(): unknown; waiters: Set<(notice: Notice) => void> };
 
 /** Listens to a client, and logs each kind of error at most every ten seconds: an outage must not flood the log. */
-function watch(client: Redis, warn: (code: string) => void): Watch {
+function watch(client: RedisClient, warn: (code: string) => void): Watch {
   let lastError: unknown;
   const waiters: Watch["waiters"] = new Set();
   const tell = (notice: Notice): void => {
@@ -107,6 +108,11 @@ function watch(client: Redis, warn: (code: string) => void): Watch {
     tell({ type: "ready" });
   });
   client.on("end", () => tell({ type: "end" }));
+  // Of a node of a cluster. Others may still do.
+  client.on("node error", (error: unknown) => {
+    lastError = error;
+    warn(redisErrorCode(error));
+  });
   return { lastError: () => lastError, waiters };
 }
 

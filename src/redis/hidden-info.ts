@@ -1,5 +1,5 @@
-import type { Redis } from "ioredis";
 import { isRefusal } from "./redis-error.ts";
+import type { RedisClient } from "./redis-target.ts";
 
 /** The oldest server that is supported, so that nothing is tried which only a newer one can. */
 const least = "redis_version:6.2.0\r\n";
@@ -10,7 +10,7 @@ type Callback = (error: Error | null, text?: string) => void;
  * Lets a client work on a host that refuses INFO. The client library asks for it when it connects and BullMQ before its
  * first command, both without arguments, and neither gets over a refusal. INFO with a section is passed on as it is.
  */
-export function tolerateHiddenInfo(client: Redis): void {
+export function tolerateHiddenInfo(client: RedisClient): void {
   const info = client.info.bind(client) as (...args: unknown[]) => Promise<string>;
   const answer = async (): Promise<string> => {
     try {

@@ -1,7 +1,6 @@
-import type { Redis } from "ioredis";
 import type { Message } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
-import type { RedisConnection } from "./connection.ts";
+import type { RedisClient, RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { decodeEntry, decodeHead } from "./run-codec.ts";
 
@@ -70,14 +69,14 @@ export function toFields(pairs: (string | number)[]): Record<string, string> {
 
 const scriptNames = new Map<string, string>();
 
-type Scripted = Redis & Record<string, (...args: (string | number)[]) => Promise<(string | number)[]>>;
+type Scripted = RedisClient & Record<string, (...args: (string | number)[]) => Promise<(string | number)[]>>;
 
 /**
  * Runs a script by its hash, and sends its text when Redis does not know it (first use, SCRIPT FLUSH, a failover):
  * the client library sees to that.
  */
 export function runScript(
-  client: Redis,
+  client: RedisClient,
   lua: string,
   input: { keys: string[]; args: (string | number)[] },
 ): Promise<(string | number)[]> {
@@ -87,6 +86,6 @@ export function runScript(
     scriptNames.set(lua, name);
   }
   if (!(name in client)) client.defineCommand(name, { lua });
-  const run = (client as Scripted)[name] as Scripted[string];
+  const run = (client as unknown as Scripted)[name] as Scripted[string];
   return run.call(client, input.keys.length, ...input.keys, ...input.args);
 }

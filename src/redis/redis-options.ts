@@ -1,16 +1,10 @@
-import { Redis, type RedisOptions } from "ioredis";
+import type { Cluster, ClusterOptions, Redis, RedisOptions } from "ioredis";
 import { DroverError } from "../core/errors.ts";
-import type { KnownSecret } from "../core/redact-words.ts";
 import { batchWrites } from "./batch-writes.ts";
+import { makeClusterSubscriber } from "./cluster-subscriber.ts";
 import { tolerateHiddenInfo } from "./hidden-info.ts";
 import { redisErrorCode } from "./redis-error.ts";
-import { splitTls } from "./redis-tls.ts";
-
-/**
- * Where Redis is: a URL (`redis://`, `rediss://` with files as `splitTls` says, `unix:///path` or a socket path), options,
- * or an ioredis instance.
- */
-export type RedisTarget = string | RedisOptions | Redis;
+import { isCluster, isInstance, type RedisClient, type RedisTarget, toClient } from "./redis-target.ts";
 
 /**
  * What a connection is for.
@@ -21,76 +15,117 @@ export type RedisTarget = string | RedisOptions | Redis;
 export type ConnectionRole = "producer" | "worker" | "subscriber";
 
 /**
- * The options of a connection of that role, for whoever must build clients himself (BullMQ does).
+ * The options of a connection of that role, as tests look at them; of a cluster, those of its nodes.
  *
  * @throws DroverError `invalid` for an option that cannot work, naming it.
  */
 export function toRedisOptions(target: RedisTarget, role: ConnectionRole): RedisOptions {
   const probe = makeClient(target, role, undefined, false);
   probe.disconnect();
-  return probe.options;
+  return isCluster(probe) ? (probe.options.redisOptions ?? {}) : probe.options;
 }
 
-/** A client with the role's options. It connects by itself; its rejections and errors are the caller's to hear. */
-export function makeClient(target: RedisTarget, role: ConnectionRole, name?: string, start = true): Redis {
+/**
+ * A client with the role's options. It connects by itself; its rejections and errors are the caller's to hear. A
+ * subscriber of a cluster goes to one node at a time, since what is published anywhere is heard on every node.
+ */
+export function makeClient(target: RedisTarget, role: ConnectionRole, name?: string, start = true): RedisClient {
   const ours = { ...roleOptions(role), ...(name ? { connectionName: name } : {}) };
   const given = toClient(target);
-  refuseUnsafe(given.options, role, isInstance(target));
-  const client = given.duplicate(ours);
-  batchWrites(client);
-  tolerateHiddenInfo(client);
+  refuseUnsafe(given, role, isInstance(target));
+  const client = isCluster(given) ? makeForCluster(given, role, ours) : makeForServer(given, ours);
   if (start) client.connect().catch(() => {}); // The error event tells it too, and every later try.
   return client;
 }
 
-/** The password that Redis is called with, which must not be shown; as written in its URL and as meant. */
-export function redisSecrets(target: RedisTarget): KnownSecret[] {
-  const written = typeof target === "string" ? URL.parse(target)?.password : undefined;
-  const { password, sentinelPassword } = toClient(target).options ?? {};
-  return [written, password, sentinelPassword].flatMap((value) => (value ? [{ kind: "password", value }] : []));
+/** A server that was lost without a word (its machine is gone) is left after this time; longer than any blocking read. */
+const silenceMs = 15_000;
+
+function makeForServer(given: Redis, ours: RedisOptions): Redis {
+  const { sentinels, sentinelCommandTimeout = 1_000 } = given.options;
+  // There is another server to go to. A single one that is silent is waited for.
+  const failover = sentinels?.length ? { socketTimeout: silenceMs, sentinelCommandTimeout } : {};
+  const client = given.duplicate({ ...ours, ...failover });
+  batchWrites(client);
+  tolerateHiddenInfo(client);
+  return client;
 }
 
-/** A client that never connects, only to have its options parsed by the library. */
-function toClient(target: RedisTarget): Redis {
-  if (isInstance(target)) {
-    if (!target.isCluster) return target;
-    throw new DroverError("unsupported", "A cluster client cannot be used. Pass a URL, options or an ioredis Redis.");
-  }
-  if (typeof target === "object") {
-    return new Redis({ ...target, lazyConnect: true, replyMapping: "legacy" });
-  }
-  if (target.startsWith("/")) return new Redis({ path: target, lazyConnect: true });
-  const url = URL.parse(target);
-  if (url?.protocol === "unix:") return new Redis({ path: decodeURIComponent(url.pathname), lazyConnect: true });
-  if (url?.protocol === "redis:" || url?.protocol === "rediss:") {
-    const { url: address, tls } = splitTls(url);
-    return new Redis(address, { lazyConnect: true, ...(tls ? { tls } : {}) });
-  }
-  throw new DroverError(
-    "invalid",
-    "The Redis URL does not start with redis://, rediss://, unix:/// or /. Write it like redis://localhost:6379.",
-  );
+function makeForCluster(given: Cluster, role: ConnectionRole, ours: RedisOptions): RedisClient {
+  const { retryStrategy, enableOfflineQueue, ...forNodes } = ours;
+  const redisOptions = { ...given.options.redisOptions, ...forNodes, socketTimeout: silenceMs };
+  if (role === "subscriber") return makeClusterSubscriber(given, { ...ours, ...redisOptions });
+  const client: Cluster = given.duplicate([], {
+    ...clusterOptions(role),
+    enableOfflineQueue,
+    clusterRetryStrategy: retryStrategy,
+    redisOptions: {
+      ...redisOptions,
+      replyMapping: "legacy",
+      reconnectOnError: (error: Error) => {
+        // The library tries such a command again without a word.
+        if (redisErrorCode(error) === "CLUSTERDOWN") client.emit("node error", error, "");
+        return ours.reconnectOnError?.(error) ?? false;
+      },
+    },
+  });
+  tolerateHiddenInfo(client);
+  client.on("+node", (node: Redis) => {
+    batchWrites(node);
+    tolerateHiddenInfo(node);
+    // A producer refuses what comes while a node's connection is being made, so it is made at once.
+    if (role === "producer" && node.status === "wait" && !node.options.readOnly) node.connect().catch(() => {});
+  });
+  return client;
 }
 
-function isInstance(target: RedisTarget): target is Redis {
-  return typeof target === "object" && "duplicate" in target;
+/** How a command finds its node. A worker's goes on as long as it takes; a producer's gives up before two seconds are over. */
+function clusterOptions(role: ConnectionRole): Omit<ClusterOptions, "redisOptions"> {
+  return {
+    lazyConnect: true,
+    scaleReads: "master",
+    maxRedirections: role === "producer" ? 14 : Number.MAX_SAFE_INTEGER,
+    retryDelayOnFailover: 100,
+    retryDelayOnClusterDown: 100,
+    retryDelayOnTryAgain: 100,
+    // Two nodes that send a command to each other, in the middle of a failover, are not asked without end and pause.
+    retryDelayOnMoved: 10,
+    slotsRefreshTimeout: 1_000,
+    slotsRefreshInterval: 5_000,
+  };
 }
 
 const defaultRetries = 20;
 
 /** Options that look harmless and break a queue: found in production elsewhere, refused here by name. */
-function refuseUnsafe(options: RedisOptions, role: ConnectionRole, isCopy: boolean): void {
-  if (!options) {
+function refuseUnsafe(given: RedisClient, role: ConnectionRole, isCopy: boolean): void {
+  if (!given.options) {
     throw new DroverError(
       "unsupported",
-      "This is no ioredis client that Drover knows. Pass a URL, options or a Redis.",
+      "This is no ioredis client that Drover knows. Pass a URL, options, a Redis or a Cluster.",
     );
   }
-  const refuse = (name: string, why: string): never => {
-    throw new DroverError("invalid", `Redis option "${name}" cannot be used: ${why}. Remove it.`);
-  };
+  if (isCluster(given)) {
+    const { keyPrefix, scaleReads, redisOptions = {} } = given.options;
+    if (scaleReads !== undefined && scaleReads !== "master") {
+      refuse("scaleReads", "a replica may be behind, and what is decided by its answers would be wrong");
+    }
+    return refuseUnsafeOptions({ ...redisOptions, ...(keyPrefix ? { keyPrefix } : {}) }, role, isCopy);
+  }
+  if (given.options.role === "slave") refuse("role", "a replica takes no writes");
+  refuseUnsafeOptions(given.options, role, isCopy);
+}
+
+function refuse(name: string, why: string): never {
+  throw new DroverError("invalid", `Redis option "${name}" cannot be used: ${why}. Remove it.`);
+}
+
+function refuseUnsafeOptions(options: RedisOptions, role: ConnectionRole, isCopy: boolean): void {
   if (options.keyPrefix) refuse("keyPrefix", "BullMQ's scripts do not know it; use Drover's own prefix option");
   if (options.commandTimeout) refuse("commandTimeout", "it ends the blocking reads by which a worker waits for work");
+  if (options.socketTimeout !== undefined && options.socketTimeout < silenceMs) {
+    refuse("socketTimeout", `below ${silenceMs} ms it ends the blocking reads by which a worker waits for work`);
+  }
   if (options.autoResendUnfulfilledCommands === false) {
     refuse("autoResendUnfulfilledCommands", "commands on their way when a connection breaks would never end");
   }
@@ -144,11 +179,4 @@ function createPace(): { retryDelay(times: number): number; refused(error: Error
       return true;
     },
   };
-}
-
-/** Where a client connects to, without user name and password. */
-export function addressOf(options: RedisOptions): string {
-  if (options.path) return options.path;
-  if (options.sentinels?.length) return `sentinel group "${options.name}"`;
-  return `${options.host ?? "localhost"}:${options.port ?? 6379}`;
 }

@@ -28,6 +28,7 @@ export const layers: readonly Layer[] = [
       "ports-gates.ts",
       "ports-model.ts",
       "ports-operators.ts",
+      "ports-sharding.ts",
       "ports-telemetry.ts",
       "ports-tokens.ts",
       "ports-tools.ts",
@@ -36,6 +37,7 @@ export const layers: readonly Layer[] = [
     packages: [],
     node: [],
   },
+  { name: "sharding", places: ["sharding/"], layers: ["core", "ports"], packages: [], node: [] },
   { name: "engine", places: ["engine/"], layers: ["core", "ports"], packages: [], node: ["crypto"] },
   {
     name: "tools",
@@ -44,7 +46,13 @@ export const layers: readonly Layer[] = [
     packages: ["zod", "@cfworker/json-schema", "expr-eval-fork", "image-size", "ipaddr.js", "mrmime"],
     node: "any",
   },
-  { name: "redis", places: ["redis/"], layers: ["core", "ports"], packages: ["ioredis", "zod"], node: "any" },
+  {
+    name: "redis",
+    places: ["redis/"],
+    layers: ["core", "ports", "redis-url"],
+    packages: ["ioredis", "zod"],
+    node: "any",
+  },
   {
     name: "bullmq",
     places: ["bullmq/"],
@@ -68,13 +76,21 @@ export const layers: readonly Layer[] = [
   },
   { name: "tokens", places: ["tokens/"], layers: ["core", "ports"], packages: ["gpt-tokenizer"], node: [] },
   { name: "embedded", places: ["embedded/"], layers: ["core"], packages: [], node: "any" },
-  { name: "redaction", places: ["redaction/"], layers: ["core"], packages: ["re2js", "zod"], node: ["module"] },
+  {
+    name: "redaction",
+    places: ["redaction/"],
+    layers: ["core", "redis-url"],
+    packages: ["re2js", "zod"],
+    node: ["module"],
+  },
   // What an API key looks like; shared by whoever makes, reads or checks one.
   { name: "api-keys", places: ["api-keys.ts"], layers: ["ports"], packages: [], node: ["crypto"] },
+  // What a URL with several hosts looks like; shared by whoever checks, hides or follows one.
+  { name: "redis-url", places: ["redis-url.ts"], layers: [], packages: [], node: [] },
   {
     name: "config",
     places: ["config.ts", "config/", "hide-password.ts"],
-    layers: ["core", "ports", "api-keys", "redaction"],
+    layers: ["core", "ports", "api-keys", "redaction", "redis-url"],
     packages: ["zod"],
     node: ["fs", "path", "util"],
   },
@@ -84,6 +100,8 @@ export const layers: readonly Layer[] = [
     places: [
       "drover.ts",
       "backend.ts",
+      "open-shards.ts",
+      "step-workers.ts",
       "worker.ts",
       "presence.ts",
       "fleet.ts",
@@ -91,7 +109,7 @@ export const layers: readonly Layer[] = [
       "ids.ts",
       "isolate.ts",
     ],
-    layers: ["core", "ports", "engine", "config", "redaction", ...adapters],
+    layers: ["core", "ports", "sharding", "engine", "config", "redaction", ...adapters],
     packages: ["ioredis", "zod"],
     node: "any",
   },
@@ -120,6 +138,14 @@ export const layers: readonly Layer[] = [
     node: "any",
   },
   {
+    // `drover chaos`: the engine over memory, and whole workers over a private Redis, while faults happen.
+    name: "chaos",
+    places: ["chaos/"],
+    layers: ["core", "ports", "engine", "tools", "telemetry", "redaction", "drover", "embedded", "testing", "redis"],
+    packages: ["ioredis", "zod"],
+    node: "any",
+  },
+  {
     name: "index",
     places: ["index.ts"],
     layers: ["core", "drover", "config", "tools", "openai"],
@@ -134,12 +160,14 @@ export const layers: readonly Layer[] = [
     layers: [
       "core",
       "drover",
+      "sharding",
       "index",
       "config",
       "api-keys",
       "redaction",
       "embedded",
       "testing",
+      "chaos",
       "server",
       ...adapters,
     ],

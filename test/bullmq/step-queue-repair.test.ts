@@ -1,4 +1,5 @@
 import { Worker } from "bullmq";
+import type { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { toJobId } from "../../src/bullmq/step-job.ts";
 import { createStepQueue } from "../../src/bullmq/step-queue.ts";
@@ -169,7 +170,7 @@ describe("how commands travel", () => {
     await queue.add([step, { ...step, index: 1, kind: "tool" }]); // from here on the queues are open
     await server.cli("CLIENT", "PAUSE", "10000", "ALL"); // no reply comes, so nothing can have waited for one
     const sent: string[] = [];
-    const { client } = connection;
+    const client = connection.client as Redis;
     const sendCommand = client.sendCommand.bind(client);
     client.sendCommand = (command, ...rest) => {
       sent.push(command.name);

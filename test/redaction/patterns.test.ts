@@ -3,7 +3,7 @@ import { createRedactor } from "../../src/core/redact.ts";
 import { secretsOfEnvironment, toKnown } from "../../src/redaction/known.ts";
 import { parsePatterns } from "../../src/redaction/patterns.ts";
 import { toRedaction } from "../../src/redaction/redaction.ts";
-import { redisSecrets } from "../../src/redis/redis-options.ts";
+import { redisSecrets } from "../../src/redis/redis-target.ts";
 
 const redact = (pattern: RegExp | string, text: string): string =>
   toRedaction({ patterns: [{ name: "own", pattern }] }, []).redactor.text(text);

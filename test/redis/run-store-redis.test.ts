@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 // What only the store on Redis promises: what lies in Redis, what goes over the wire, and what damage does.
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vitest";
 import type { OpenCall, Run } from "../../src/core/run.ts";
@@ -212,7 +213,7 @@ describe("what lies in Redis", () => {
 /** Every command on this store's keys while `act` runs. */
 async function commandsOf(act: () => Promise<unknown>): Promise<string[][]> {
   const { connection, keys } = setup;
-  const monitor = await connection.client.duplicate({ lazyConnect: false }).monitor();
+  const monitor = await (connection.client as Redis).duplicate({ lazyConnect: false }).monitor();
   const commands: string[][] = [];
   monitor.on(
     "monitor",

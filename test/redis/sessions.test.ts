@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 // What the store on Redis does with the list that the runs of a session share: what is read of it, by whom, and what
 // a failover does to it.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -18,7 +19,7 @@ afterEach(() => setup.close());
 /** Every LRANGE on this store's keys while `act` runs. */
 async function rangesOf(act: () => Promise<unknown>): Promise<string[]> {
   const { connection, keys } = setup;
-  const monitor = await connection.client.duplicate({ lazyConnect: false }).monitor();
+  const monitor = await (connection.client as Redis).duplicate({ lazyConnect: false }).monitor();
   const commands: string[][] = [];
   const note = (_time: string, args: string[]): void => {
     if (args.join(" ").includes(keys.prefix)) commands.push(args);
