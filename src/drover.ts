@@ -17,6 +17,7 @@ import type { AgentRegistry, FleetView, Logger, RunFilter, Telemetry } from "./p
 import { secretsOfEnvironment, toKnown } from "./redaction/known.ts";
 import { type RedactionOptions, toRedaction } from "./redaction/redaction.ts";
 import { redisSecrets } from "./redis/redis-options.ts";
+import { guardTelemetry } from "./telemetry/guard-telemetry.ts";
 import { createLogger, redactLogs } from "./telemetry/logger.ts";
 import { type MetricsListener, type MetricsOptions, serveMetrics } from "./telemetry/metrics-listener.ts";
 import { type StartedTelemetry, startTelemetry } from "./telemetry/sdk.ts";
@@ -197,7 +198,7 @@ export function prepare(
   const { redactor } = redaction;
   const logger = options.logger ? redactLogs(options.logger, redactor) : createLogger({ level: "warn", redactor });
   const { telemetry, shutdown, renderMetrics }: StartedTelemetry = options.telemetry
-    ? { telemetry: options.telemetry, shutdown: async () => {} }
+    ? { telemetry: guardTelemetry(options.telemetry, logger), shutdown: async () => {} }
     : startTelemetry(process.env, logger, { redactor, prometheus });
   const agents = governAgents([...byName.values()], options.policy);
   const limits = readLimits(options.limits);

@@ -38,10 +38,23 @@ export function createLogger(options: LoggerOptions = {}): Logger {
 
 /**
  * The same logger, given only what may be shown: secrets are redacted in messages and fields, and an error is code and
- * message alone (an error of a Redis client carries the arguments of its command, so content).
+ * message alone (an error of a Redis client carries the arguments of its command, so content). A line that the logger
+ * throws at is lost, and nothing else: the first is told as a warning of the process.
  */
 export function redactLogs(logger: Logger, redactor: Redactor): Logger {
-  return toLogger(redactor, (level, line) => logger[level](...line()));
+  let told = false;
+  const lose = (): void => {
+    if (!told) process.emitWarning("The logger given to Drover fails; its lines are lost.", { code: "DROVER_LOGGER" });
+    told = true;
+  };
+  return toLogger(redactor, (level, line) => {
+    try {
+      const ended: unknown = logger[level](...line());
+      if (ended instanceof Promise) ended.catch(lose);
+    } catch {
+      lose();
+    }
+  });
 }
 
 type Level = "debug" | "info" | "warn" | "error";

@@ -1,0 +1,105 @@
+import { z } from "zod";
+import type { FeedEntry } from "../core/event.ts";
+import type { Message } from "../core/message.ts";
+import type { Run } from "../core/run.ts";
+import type { Created, Pointer, ShardStore } from "../ports-sharding.ts";
+import { toCommitArguments } from "./commit-plan.ts";
+import { maxPage, runScript, toFields, unwrap } from "./read.ts";
+import { damaged, decodeHead } from "./run-codec.ts";
+import { createRedisRunStore, type RedisRunStoreOptions } from "./run-store.ts";
+import { guardedCreateScript, makeVoidScript, movePointerScript, pointScript } from "./shard-scripts.ts";
+
+/** A creator that was slow finds its claim void for so long. */
+const voidForMs = 3_600_000;
+
+/** One shard of an installation with several. Contract: `ShardStore`. */
+export function createRedisShardStore(options: RedisRunStoreOptions): ShardStore {
+  const { connection, keys } = options;
+
+  /** @returns what the guard holds, if it is there */
+  async function createGuarded(creation: Creation, guard: string): Promise<Created | { guard: string }> {
+    const { run, messages, entries } = creation;
+    const append = messages.map((message) => ({ type: "message" as const, message }));
+    let previous: Run | null = null;
+    for (;;) {
+      const plan = toCommitArguments(keys, { previous, run, append, results: [], entries, fresh: true });
+      const input = { ...plan, keys: [...plan.keys, guard] };
+      const [code, ...rest] = await connection.use((client) => runScript(client, guardedCreateScript, input));
+      if (code === -2) return { guard: String(rest[0]) };
+      if (code === 1 || code === 2) return { created: true };
+      if (code !== 0) throw damaged(`run ${run.runId}`, `what its creation needs is not there: ${rest.join(" ")}`);
+      previous = decodeHead(run.runId, toFields(rest));
+      if (previous && previous.status !== "rejected") return { created: false, run: previous };
+    }
+  }
+
+  return {
+    ...createRedisRunStore(options),
+
+    async whereIs(runId) {
+      const { head, pointer } = keys.run(runId);
+      const [isHere, held] = await connection.use(async (client) => {
+        const replies = await client.pipeline().exists(head).get(pointer).exec();
+        return (replies ?? []).map(unwrap) as [number, string | null];
+      });
+      if (isHere === 1) return "here";
+      return held === null ? null : decodePointer(runId, held);
+    },
+
+    async createUnclaimed(run, messages, entries) {
+      const result = await createGuarded({ run, messages, entries }, keys.run(run.runId).pointer);
+      return "guard" in result ? { elsewhere: decodePointer(run.runId, result.guard) } : result;
+    },
+
+    async createClaimed(run, messages, entries, claim) {
+      const result = await createGuarded({ run, messages, entries }, keys.run(run.runId).voided(claim));
+      return "guard" in result ? { isVoid: true } : result;
+    },
+
+    async point(runId, to) {
+      const { head, pointer } = keys.run(runId);
+      const input = { keys: [head, pointer], args: [encodePointer(to)] };
+      const [held] = await connection.use((client) => runScript(client, pointScript, input));
+      return held === undefined ? "here" : decodePointer(runId, String(held));
+    },
+
+    async movePointer(runId, from, to) {
+      const input = { keys: [keys.run(runId).pointer], args: [encodePointer(from), to ? encodePointer(to) : ""] };
+      const [moved] = await connection.use((client) => runScript(client, movePointerScript, input));
+      return moved === 1;
+    },
+
+    async makeVoid(runId, claim) {
+      const { head, voided } = keys.run(runId);
+      const input = { keys: [head, voided(claim)], args: [voidForMs] };
+      const [made] = await connection.use((client) => runScript(client, makeVoidScript, input));
+      return made === 1;
+    },
+
+    async owingSince(before, limit) {
+      const count = Math.min(limit, maxPage);
+      if (count < 1) return [];
+      const flat = await connection.use((client) =>
+        client.zrangebyscore(keys.owing, "-inf", `(${before}`, "WITHSCORES", "LIMIT", 0, count),
+      );
+      return Object.entries(toFields(flat)).map(([runId, since]) => ({ runId, since: Number(since) }));
+    },
+
+    countEnded: (status, before) => connection.use((client) => client.zcount(keys.ended(status), "-inf", `(${before}`)),
+  };
+}
+
+type Creation = { run: Run; messages: Message[]; entries: FeedEntry[] };
+
+const pointerSchema = z.object({ shard: z.coerce.number().int().min(0), claim: z.string().min(1) });
+
+function encodePointer({ shard, claim }: Pointer): string {
+  return `${shard} ${claim}`;
+}
+
+function decodePointer(runId: string, stored: string): Pointer {
+  const [shard, claim] = stored.split(" ");
+  const parsed = pointerSchema.safeParse({ shard, claim });
+  if (!parsed.success) throw damaged(`run ${runId}`, "the pointer to its shard cannot be read");
+  return parsed.data;
+}
