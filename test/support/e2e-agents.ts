@@ -7,6 +7,7 @@ import { openai } from "../../src/openai/openai.ts";
 import { defineTool, type Tool, type ToolContext } from "../../src/tools/define-tool.ts";
 import { readE2eOptions } from "./e2e-options.ts";
 import { visitGate } from "./gate.ts";
+import { hurtfulTools } from "./hurtful-tools.ts";
 import { openLedger } from "./ledger.ts";
 import { makePng } from "./png.ts";
 
@@ -18,17 +19,19 @@ const parameters = z.object({
   bytes: z.int().optional().describe("Length of the result"),
   block: z.boolean().optional().describe("Hold up the whole process until the test unblocks it"),
   takeMs: z.int().optional().describe("How long it takes"),
+  spinMs: z.int().optional().describe("How long it holds up the whole process"),
 });
 type Arguments = z.output<typeof parameters>;
 
 async function act(
   tool: string,
-  { note, hold, block, bytes, takeMs }: Arguments,
+  { note, hold, block, bytes, takeMs, spinMs = 0 }: Arguments,
   context: ToolContext,
 ): Promise<string> {
   const { runId, callId, attempt, idempotencyKey: key, signal } = context;
   ledger.begin({ tool, runId, callId, key, attempt });
   if (takeMs !== undefined) await sleep(takeMs, undefined, { signal });
+  for (const until = Date.now() + spinMs; Date.now() < until; ) continue;
   if (block) ledger.waitUnblocked();
   if (hold) return visitGate(options.gateUrl, { what: tool, runId, callId, attempt }, signal);
   return bytes === undefined
@@ -82,6 +85,7 @@ const tools: Tool[] = [
     process.kill(process.pid, "SIGKILL");
     return result;
   }),
+  ...hurtfulTools(tool, ledger),
   tool({ name: "draw", effect: "read" }, async ({ note, bytes, ...args }, context) => {
     const said = await act("draw", { note, ...args }, context);
     return { said, drawing: makePng(8, 8, bytes) };

@@ -27,6 +27,10 @@ const optionsSchema = z.object({
     })
     .optional(),
   graceMs: z.int().optional(),
+  /** How long a lock outlives its worker; through the front door only. */
+  lockMs: z.int().optional(),
+  /** The heap that the process may have, in MB. */
+  heapMb: z.int().optional(),
   concurrency: z.int().optional(),
   toolTimeoutMs: z.int().optional(),
   approvalExpiresMs: z.int().optional(),

@@ -32,9 +32,9 @@ function tell(report: Record<string, unknown>): void {
 
 /** The front door. */
 async function startPlain(): Promise<() => Promise<void>> {
-  const { redisUrl: redis, prefix, concurrency, graceMs, limits } = options;
+  const { redisUrl: redis, prefix, concurrency, graceMs, lockMs, limits } = options;
   const drover = createDrover({ redis, prefix, agents, logger, limits });
-  await drover.work({ concurrency, graceMs });
+  await drover.work({ concurrency, graceMs, lockMs });
   return () => drover.close();
 }
 

@@ -8,8 +8,11 @@ export type LossyRelay = {
    * @param how.alone what was sent before that command in one go is answered first; `how.times` default 1.
    */
   loseReplyTo(text: string, how?: { alone?: boolean; times?: number }): void;
-  /** Replaces bytes of requests by as many others, `times` (default: for ever); the returned function ends it. */
-  rewrite(from: string, to: string, times?: number): () => void;
+  /**
+   * Replaces bytes of requests by as many others, in so many of them (default: all that come); the returned function
+   * ends it.
+   */
+  rewrite(from: RegExp, to: string, times?: number): () => void;
   /** How many replies were lost. */
   lost(): number;
   /** How many requests were rewritten. */
@@ -20,7 +23,7 @@ export type LossyRelay = {
 };
 
 type Loss = { text: string; alone: boolean; left: number };
-type Rewriting = { from: string; to: string; left: number };
+type Rewriting = { from: RegExp; to: string; left: number };
 type State = {
   host: string;
   port: number;
@@ -55,7 +58,6 @@ export async function startLossyRelay(url: string): Promise<LossyRelay> {
       state.loss = { text, alone, left: times };
     },
     rewrite(from, to, times = Number.POSITIVE_INFINITY) {
-      if (from.length !== to.length) throw new Error("the length of a request must stay");
       const rewriting = { from, to, left: times };
       state.rewritings.push(rewriting);
       return () => {
@@ -123,13 +125,14 @@ function startOfCommand(data: Buffer, text: string): number {
 }
 
 function rewriteIn(data: Buffer, state: State): Buffer {
-  let changed = data;
+  let text = state.rewritings.length === 0 ? "" : data.toString("latin1");
   for (const rewriting of state.rewritings) {
-    const { from, to } = rewriting;
-    if (rewriting.left <= 0 || !changed.includes(from)) continue;
+    if (rewriting.left <= 0 || !rewriting.from.test(text)) continue;
     rewriting.left -= 1;
     state.rewritten += 1;
-    changed = Buffer.from(changed.toString("latin1").replaceAll(from, to), "latin1");
+    text = text.replace(rewriting.from, rewriting.to);
   }
-  return changed;
+  if (text === "") return data;
+  if (text.length !== data.length) throw new Error("a rewritten request must keep its length");
+  return Buffer.from(text, "latin1");
 }
