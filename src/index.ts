@@ -9,6 +9,7 @@ export type { OperatorLimits } from "./core/fleet-limits.ts";
 export type { Content, ContentPart, InputMessage, Message, ToolCall } from "./core/message.ts";
 export type { Policy, PolicyRule } from "./core/policy.ts";
 export type { TurnPage, TurnView } from "./core/report.ts";
+export type { Retention } from "./core/retention.ts";
 export type { RunStatus, StopReason, Usage } from "./core/run.ts";
 export { type Agent, type AgentOptions, defineAgent } from "./define-agent.ts";
 export {
@@ -28,6 +29,7 @@ export type { SessionHandle } from "./engine/session-handle.ts";
 export { type OpenAIOptions, openai } from "./openai/openai.ts";
 export type { FleetView, Logger, ModelSpec } from "./ports.ts";
 export type { RedactionOptions } from "./redaction/redaction.ts";
+export { type AgentToolOptions, agentTool } from "./tools/agent-tool.ts";
 export {
   type AnsweredToolOptions,
   defineTool,

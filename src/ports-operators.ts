@@ -174,4 +174,11 @@ export interface ResponseStore {
   read(id: string, from: number, limit: number): Promise<string[]>;
   /** Drops the events (not the record) after so many ms; their numbers stay given. */
   expireEvents(id: string, ms: number): Promise<void>;
+  /**
+   * Responses made, or put off to a time, before `before` (epoch ms), the oldest first, at most `limit`. `runId`: undefined
+   * if no record is left.
+   */
+  due(before: number, limit: number): Promise<{ id: string; runId: string | undefined }[]>;
+  /** Is not due before `at` (epoch ms) again. */
+  postpone(id: string, at: number): Promise<void>;
 }

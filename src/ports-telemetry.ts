@@ -1,5 +1,6 @@
 import type { AgentDefinition } from "./core/agent.ts";
 import type { Content, Message, ToolCall } from "./core/message.ts";
+import type { EndedStatus } from "./core/retention.ts";
 import type { AnswerFrom, Hold, Run, RunTrace, Usage } from "./core/run.ts";
 import type { ModelOutcome } from "./ports-model.ts";
 import type { FleetView } from "./ports-operators.ts";
@@ -46,13 +47,15 @@ export type StepSpan = {
  * - `redelivery`: a step's lock expired and it was queued again; `lock_lost`: this process lives and lost the lock;
  * - `step_crashed`: by a bug of ours, or it killed the process that it ran alone in;
  * - `breaker_opened`: a tool failed too often and was switched off;
+ * - `run_removed`: a run that ended so long ago that it is kept no longer;
  * - `watcher`: a client follows a run over HTTP; counted back when it leaves.
  */
 export type Count =
   | { what: "commit_conflict" | "sweep_repair" | "run_rejected" | "step_crashed" | "watcher" }
   | { what: "redelivery" | "lock_lost"; queue: string }
   | { what: "step_held"; reason: Hold["reason"] }
-  | { what: "breaker_opened"; tool: string };
+  | { what: "breaker_opened"; tool: string }
+  | { what: "run_removed"; status: EndedStatus };
 
 /** A request that was answered. `route`: the pattern it matched, never its path; undefined if it matched none. */
 export type RequestFacts = {

@@ -6,6 +6,7 @@ import type { Run, RunStatus } from "./core/run.ts";
 import type { RunFilter } from "./core/run-filter.ts";
 import type { LineEntry } from "./core/session.ts";
 import type { Change } from "./core/transition.ts";
+import type { RetentionStore } from "./ports-retention.ts";
 
 // Every interface the engine sees the world through; no code. Each has its contract suite in test/contract. Ports reject only for bugs and for an unreachable backend (`DroverError` "queue_unavailable"); expected failure of a
 // model or a tool is data.
@@ -46,7 +47,7 @@ export type InputClaim = { runId: string; inputHash: string; taken: boolean };
 /**
  * Where runs live. A commit is atomic: head, messages, results, feed and indexes together or not at all.
  */
-export interface RunStore {
+export interface RunStore extends RetentionStore {
   /**
    * Creates the run unless its id is taken; a rejected record does not hold its id. A run that shares its session's
    * transcript is created without messages.
@@ -112,6 +113,17 @@ export interface RunStore {
   /** Keeps an agent definition under its hash; once is enough. */
   putDefinition(hash: string, definition: AgentDefinition): Promise<void>;
   getDefinition(hash: string): Promise<AgentDefinition | null>;
+}
+
+/** Whether there is room for more runs. */
+export interface Room {
+  /**
+   * Why no run may be started now, in words; undefined if one may. Costs a read at most once a second, and only when
+   * asked.
+   *
+   * @param bytes size of what the run begins with, in bytes of JSON
+   */
+  refusal(bytes: number): Promise<string | undefined>;
 }
 
 /** Tells that something happened to a run. At most once and best effort: whoever listens also looks by itself. */
@@ -193,9 +205,11 @@ export type {
   WebSession,
   WorkerPresence,
 } from "./ports-operators.ts";
+export type { Removal, RetentionStore } from "./ports-retention.ts";
 export type { Count, OutsideWait, RequestFacts, StepSpan, Telemetry } from "./ports-telemetry.ts";
 export type { TokenCounter } from "./ports-tokens.ts";
 export type {
+  ChildRequest,
   Logger,
   PlanOptions,
   SchemaCheck,

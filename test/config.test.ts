@@ -27,6 +27,8 @@ test("an empty environment gives the defaults of the table", () => {
     openaiBaseUrl: undefined,
     logLevel: "info",
     payloadLimitBytes: 1_048_576,
+    retention: { completed: 0, failed: 0, cancelled: 0, rejected: 0 },
+    memoryLimitPercent: 90,
     stopGraceMs: 10_000,
     redactStored: false,
     httpHost: "127.0.0.1",
@@ -197,4 +199,18 @@ test("redaction: patterns are checked when they are read, and never shown", () =
     /DROVER_REDACT_PATTERNS: patterns\.0: "a\*" matches the empty text/,
   );
   expect(() => readConfig({ DROVER_REDACT_PATTERNS: "my-secret-thing" })).toThrow(/cannot be read \(SyntaxError\)$/);
+});
+
+test("retention: one age for all statuses, or some of them", () => {
+  const of = (text: string): unknown => readConfig({ DROVER_RETENTION_MS: text }).retention;
+  expect(of("86400000")).toEqual({
+    completed: 86_400_000,
+    failed: 86_400_000,
+    cancelled: 86_400_000,
+    rejected: 86_400_000,
+  });
+  expect(of('{"completed":1000,"failed":0}')).toEqual({ completed: 1_000, failed: 0 });
+  for (const wrong of ["999", "-1", "1d", "1.5", '{"running":5000}', '{"failed":10}', "[1000]", "null"]) {
+    expect(() => of(wrong)).toThrow(/DROVER_RETENTION_MS: expected a whole number of ms, 0 or from 1000 on/);
+  }
 });

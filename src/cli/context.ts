@@ -86,10 +86,13 @@ const silent = createSilentLogger();
 export async function withDrover<T>(context: Context, fn: (drover: Drover) => Promise<T>): Promise<T> {
   const redis = await findRedisUrl(context);
   const config = context.config();
-  const { prefix, payloadLimitBytes, logLevel } = config;
+  const { prefix, shards, payloadLimitBytes, memoryLimitPercent, logLevel } = config;
   // What goes wrong is thrown and told once; log lines would tell it twice.
   const logger = logLevel === "debug" ? createLogger({ level: "debug", destination: process.stderr }) : silent;
-  const drover = createDrover({ redis, prefix, payloadLimitBytes, logger, redaction: redactionOf(config) });
+  const drover = createDrover({
+    ...{ redis, prefix, shards, payloadLimitBytes, memoryLimitPercent, logger },
+    redaction: redactionOf(config),
+  });
   try {
     return await fn(drover);
   } finally {

@@ -39,7 +39,9 @@ export async function startServer(context: Context, options: ServerOptions): Pro
   const server = createDroverServer({
     redis,
     prefix: config.prefix,
+    shards: config.shards,
     payloadLimitBytes: config.payloadLimitBytes,
+    memoryLimitPercent: config.memoryLimitPercent,
     logger: createLogger({ level: config.logLevel, destination: process.stderr }),
     redaction: redactionOf(config),
     http: {

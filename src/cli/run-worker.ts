@@ -29,11 +29,15 @@ export async function startWorker(context: Context, options: WorkerOptions): Pro
   const config = context.config();
   const { agents, redis, queues, concurrency = config.concurrency } = options;
   const logger = createLogger({ level: config.logLevel, destination: process.stderr });
-  const { prefix, payloadLimitBytes, stopGraceMs: graceMs, policy, metricsPort: port, metricsHost: host } = config;
+  const { prefix, shards, payloadLimitBytes, retention, memoryLimitPercent, policy } = config;
+  const { stopGraceMs: graceMs, metricsPort: port, metricsHost: host } = config;
   const drover = createDrover({
     redis,
     prefix,
+    shards,
     payloadLimitBytes,
+    retention,
+    memoryLimitPercent,
     agents,
     logger,
     policy,

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { LogLevel } from "../core/defaults.ts";
 import type { Policy } from "../core/policy.ts";
+import type { Retention } from "../core/retention.ts";
 import type { StoredKey } from "../ports.ts";
 import type { RedactPattern } from "../redaction/patterns.ts";
 
@@ -9,12 +10,17 @@ export type Config = {
   /** Undefined: a private Redis where a command can have one, else an error. */
   redisUrl: string | undefined;
   prefix: string;
+  shards: number;
   concurrency: number;
   model: string;
   openaiApiKey: string | undefined;
   openaiBaseUrl: string | undefined;
   logLevel: LogLevel;
   payloadLimitBytes: number;
+  /** How long workers keep runs that have ended. */
+  retention: Retention;
+  /** Share of Redis's memory from which on new runs are refused. */
+  memoryLimitPercent: number;
   stopGraceMs: number;
   /** What operators decide about tools; undefined: nothing. */
   policy: Policy | undefined;

@@ -11,6 +11,7 @@ import type {
   FleetGates,
   Ids,
   Logger,
+  Room,
   RunStore,
   SchemaCheck,
   Signals,
@@ -42,6 +43,8 @@ export type EngineOptions = {
   telemetry: Telemetry;
   logger: Logger;
   payloadLimitBytes: number;
+  /** Default: there is always room for runs. */
+  room?: Room | undefined;
   gates: FleetGates;
   /** What operators add to the limits of tools and models. */
   limits?: OperatorLimits | undefined;

@@ -1,7 +1,9 @@
 import { toError } from "../core/errors.ts";
 import { owed } from "../core/owed.ts";
+import type { Retention } from "../core/retention.ts";
 import type { Clock, Logger, RunStore, StepQueue, Telemetry } from "../ports.ts";
 import { ofRun } from "./log-fields.ts";
+import { createRetentionTurn, type RetentionDeps } from "./retention.ts";
 
 /** Runs that have owed something for this long are looked at; a healthy step is queued within milliseconds. */
 const owedForMs = 5_000;
@@ -13,6 +15,15 @@ export type SweepDeps = {
   clock: Clock;
   logger: Logger;
   telemetry?: Pick<Telemetry, "count"> | undefined;
+};
+
+export type SweeperDeps = SweepDeps & RetentionDeps;
+
+export type SweeperOptions = {
+  /** Default 5 s. */
+  everyMs?: number | undefined;
+  /** Default: runs are kept until somebody deletes them. */
+  retention?: Retention | undefined;
 };
 
 /**
@@ -48,9 +59,13 @@ async function sweepIfFree(deps: SweepDeps, everyMs: number): Promise<void> {
   if (await deps.store.tryLease("sweep", Math.ceil(everyMs / 2))) await sweep(deps);
 }
 
-/** Sweeps every `everyMs` (default 5 s) until stopped, each time after the last sweep has ended. */
-export function startSweeper(deps: SweepDeps, everyMs: number = 5_000): { stop(): Promise<void> } {
+/** Sweeps every `everyMs` until stopped, each time after the last sweep has ended, and removes runs whose time is over. */
+export function startSweeper(
+  deps: SweeperDeps,
+  { everyMs = 5_000, retention = {} }: SweeperOptions = {},
+): { stop(): Promise<void> } {
   const stopping = new AbortController();
+  const removeOld = createRetentionTurn(deps, retention);
   async function loop(): Promise<void> {
     while (!stopping.signal.aborted) {
       // Spread, so that the sweepers of a fleet that was started together do not look together.
@@ -59,6 +74,7 @@ export function startSweeper(deps: SweepDeps, everyMs: number = 5_000): { stop()
       await sweepIfFree(deps, everyMs).catch((error: unknown) =>
         deps.logger.warn({ error: toError(error).message }, "sweeping failed; it is tried again"),
       );
+      if (!stopping.signal.aborted) await removeOld?.(everyMs);
     }
   }
   const looping = loop();

@@ -90,7 +90,11 @@ function liveExpiry(previous: Run | null, run: Run): string {
 }
 
 /** A change of a set, a list or a count; see the header of the commit script. */
-export type IndexChange = [key: string, action: "add" | "remove" | "push" | "drop" | "more" | "less", member: string];
+export type IndexChange = [
+  key: string,
+  action: "add" | "remove" | "end" | "push" | "drop" | "more" | "less",
+  member: string,
+];
 
 /** What takes a run out of every index that it is in. */
 export function indexRemovals(keys: Keys, run: Run): IndexChange[] {
@@ -98,6 +102,7 @@ export function indexRemovals(keys: Keys, run: Run): IndexChange[] {
   return [
     ...places(keys, run).map(([key, member]): IndexChange => [key, "remove", member]),
     ...countKeys(keys, run).map((key): IndexChange => [key, "less", run.agent]),
+    ...endRemovals(keys, run),
     ...(line && run.session !== undefined
       ? [[keys.session(run.session).line, "drop", line] satisfies IndexChange]
       : []),
@@ -132,9 +137,19 @@ function indexChanges(keys: Keys, { previous, run, fresh }: CommitInput): IndexC
   return [
     ...before.filter((place) => !has(after, place)).map(([key, member]): IndexChange => [key, "remove", member]),
     ...after.filter((place) => !has(before, place)).map(([key, member]): IndexChange => [key, "add", member]),
+    ...(previous ? endRemovals(keys, previous) : []),
+    ...endAdditions(keys, run),
     ...(previous ? countKeys(keys, previous).map((key): IndexChange => [key, "less", previous.agent]) : []),
     ...countKeys(keys, run).map((key): IndexChange => [key, "more", `${run.status} ${run.agent}`]),
   ];
+}
+
+function endRemovals(keys: Keys, run: Run): IndexChange[] {
+  return isEnded(run) ? [[keys.ended(run.status), "remove", run.runId]] : [];
+}
+
+function endAdditions(keys: Keys, run: Run): IndexChange[] {
+  return isEnded(run) ? [[keys.ended(run.status), "end", `${run.endedAt ?? run.updatedAt} ${run.runId}`]] : [];
 }
 
 /** The counts that a run is part of. */

@@ -14,6 +14,10 @@ export type RunKeys = {
   feed: string;
   /** Stream: text as it arrives; dropped some minutes after the end. */
   live: string;
+  /** String, with several shards: the run lives in another one than its id belongs to, `<shard> <claim>`. */
+  pointer: string;
+  /** String, with several shards: no run may be created under that claim any more; expires. */
+  voided(claim: string): string;
   /** Pub/sub channel: something happened to the run. */
   channel: string;
   /** Pub/sub channel: the run has ended. */
@@ -59,7 +63,7 @@ export type ResponseKeys = {
   events: string;
 };
 
-/** Every name Drover's records have in Redis. All share the hash slot of the prefix. */
+/** Every name Drover's records have in Redis. All share the hash slot of the prefix; channels have none. */
 export type Keys = {
   prefix: string;
   /** BullMQ's prefix. Nothing of ours lives under it. */
@@ -79,6 +83,10 @@ export type Keys = {
   /** Hashes of how many runs there are, by `<status> <agent>`: of everybody's runs, and of one tenant's. */
   counts: string;
   countsOfTenant(tenant: string): string;
+  /** Sorted sets of runs that have ended, by status, scored by when (epoch ms): what retention goes by. */
+  ended(status: string): string;
+  /** Sorted set of sessions that have no run, scored by since when (epoch ms). */
+  idleSessions: string;
   definition(hash: string): string;
   gate(key: string): GateKeys;
   presence: PresenceKeys;
@@ -87,20 +95,28 @@ export type Keys = {
   /** String: somebody signed in to the pages; expires. */
   webSession(idHash: string): string;
   response(id: string): ResponseKeys;
+  /** Sorted set of them, scored by when each is to be looked at for removal, not before its run's age (epoch ms). */
+  responses: string;
   /** Held by the process that does what the name says; expires by itself. */
   lease(name: string): string;
   /** Pub/sub channel: a run was changed from outside its steps. */
   control: string;
+  /** String: the number of shards that the installation has. */
+  shards: string;
 };
 
 /**
  * Names of everything under `prefix`, which should hold a hash tag (`{...}`): on a Redis Cluster it must, since one
  * script touches several keys.
+ *
+ * @param channels prefix of the channels, if another one: shards share theirs, so that whoever listens to a run need not
+ *   know where it is.
  */
-export function createKeys(prefix: string = defaultPrefix): Keys {
+export function createKeys(prefix: string = defaultPrefix, channels: string = prefix): Keys {
   const ours = `${prefix}:r`;
   const run = (runId: string): RunKeys => {
     const base = `${ours}:run:${runId}`;
+    const channel = `${channels}:r:run:${runId}`;
     return {
       head: base,
       messages: `${base}:messages`,
@@ -108,8 +124,10 @@ export function createKeys(prefix: string = defaultPrefix): Keys {
       outputs: `${base}:outputs`,
       feed: `${base}:feed`,
       live: `${base}:live`,
-      channel: `${base}:channel`,
-      ended: `${base}:ended`,
+      pointer: `${base}:at`,
+      voided: (claim) => `${base}:void:${claim}`,
+      channel: `${channel}:channel`,
+      ended: `${channel}:ended`,
     };
   };
   return {
@@ -129,6 +147,8 @@ export function createKeys(prefix: string = defaultPrefix): Keys {
     listByTenant: (tenant) => `${ours}:list:tenant:${tenant}`,
     counts: `${ours}:counts`,
     countsOfTenant: (tenant) => `${ours}:counts:tenant:${tenant}`,
+    ended: (status) => `${ours}:ended:${status}`,
+    idleSessions: `${ours}:sessions:idle`,
     definition: (hash) => `${ours}:definition:${hash}`,
     gate(key) {
       const base = `${ours}:gate:${key}`;
@@ -144,8 +164,10 @@ export function createKeys(prefix: string = defaultPrefix): Keys {
     accessKeys: `${ours}:keys`,
     webSession: (idHash) => `${ours}:web:${idHash}`,
     response: (id) => ({ head: `${ours}:response:${id}`, events: `${ours}:response-events:${id}` }),
+    responses: `${ours}:responses`,
     lease: (name) => `${ours}:lease:${name}`,
-    control: `${ours}:control`,
+    control: `${channels}:r:control`,
+    shards: `${ours}:shards`,
   };
 }
 

@@ -5,14 +5,43 @@ import type { Keys } from "./keys.ts";
 import { runScript } from "./read.ts";
 import { removeScript } from "./scripts.ts";
 
-/** Removes a run with all that is its own, if it is still the one that was read. True if it is gone. */
-export async function removeRun(connection: RedisConnection, keys: Keys, run: Run): Promise<boolean> {
-  const { head, messages, results, feed, live, outputs } = keys.run(run.runId);
-  const indexes = indexRemovals(keys, run);
-  const plan = {
-    keys: [head, messages, results, feed, live, outputs, keys.owing, ...indexes.map(([key]) => key)],
-    args: [run.revision, run.token, run.runId, ...indexes.flatMap(([, ...change]) => change)],
-  };
+/**
+ * Removes a run with all that is its own, if it is still the one that was read. True if it is gone.
+ *
+ * @param leftAt since when its session has no run, if this is its last one; epoch ms, default now.
+ */
+export async function removeRun(
+  { connection, keys }: { connection: RedisConnection; keys: Keys },
+  run: Run,
+  leftAt?: number,
+): Promise<boolean> {
+  const plan = toRemoveArguments(keys, run, leftAt);
   const [removed] = await connection.use((client) => runScript(client, removeScript, plan));
   return removed === 1;
+}
+
+/** Keys and arguments of the script that removes a run, as its header describes them. */
+export function toRemoveArguments(
+  keys: Keys,
+  run: Run,
+  leftAt?: number,
+): { keys: string[]; args: (string | number)[] } {
+  const { session } = run;
+  const { head, messages, results, feed, live, outputs } = keys.run(run.runId);
+  const indexes = indexRemovals(keys, run);
+  return {
+    keys: [
+      ...[head, messages, results, feed, live, outputs, keys.owing],
+      ...indexes.map(([key]) => key),
+      ...(session === undefined ? [] : [keys.listBySession(session), keys.idleSessions]),
+    ],
+    args: [
+      run.revision,
+      run.token,
+      run.runId,
+      session ?? "",
+      leftAt ?? "",
+      ...indexes.flatMap(([, ...change]) => change),
+    ],
+  };
 }

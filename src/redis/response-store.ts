@@ -45,6 +45,7 @@ export function createRedisResponseStore(options: { connection: RedisConnection;
       const { head } = keys.response(record.id);
       const [, kept] = await connection.use(async (client) => {
         const transaction = client.multi().hsetnx(head, "record", JSON.stringify(record)).hget(head, "record");
+        transaction.zadd(keys.responses, "NX", record.createdAt, record.id);
         return ((await transaction.exec()) ?? []).map(unwrap);
       });
       return decode(head, String(kept));
@@ -57,7 +58,8 @@ export function createRedisResponseStore(options: { connection: RedisConnection;
     async remove(id) {
       const { head, events } = keys.response(id);
       const [removed] = await connection.use(async (client) => {
-        return ((await client.multi().unlink(head).unlink(events).exec()) ?? []).map(unwrap);
+        const transaction = client.multi().unlink(head).unlink(events).zrem(keys.responses, id);
+        return ((await transaction.exec()) ?? []).map(unwrap);
       });
       return removed === 1;
     },
@@ -78,6 +80,20 @@ export function createRedisResponseStore(options: { connection: RedisConnection;
     },
     async expireEvents(id, ms) {
       await connection.use((client) => client.pexpire(keys.response(id).events, ms));
+    },
+    async due(before, limit) {
+      const range = ["-inf", `(${before}`, "LIMIT", 0, Math.min(limit, mostRead)] as const;
+      const ids = await connection.use((client) => client.zrangebyscore(keys.responses, ...range));
+      const records = await connection.use((client) =>
+        Promise.all(ids.map((id) => client.hget(keys.response(id).head, "record"))),
+      );
+      return ids.map((id, index) => {
+        const json = records[index] ?? null;
+        return { id, runId: json === null ? undefined : decode(keys.response(id).head, json).runId };
+      });
+    },
+    async postpone(id, at) {
+      await connection.use((client) => client.zadd(keys.responses, "XX", at, id));
     },
   };
 }

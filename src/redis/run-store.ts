@@ -3,13 +3,13 @@ import { transcriptOf } from "../core/session.ts";
 import type { CommitResult, Logger, RunStore } from "../ports.ts";
 import { type CommitInput, toCommitArguments } from "./commit-plan.ts";
 import { createDampedWarning, type RedisConnection } from "./connection.ts";
+import { createEndedRuns } from "./ended-runs.ts";
 import { createIndexReaders } from "./index-readers.ts";
 import type { Keys } from "./keys.ts";
 import { createLeases } from "./leases.ts";
 import { createTranscriptLoader } from "./load-transcript.ts";
 import { createOutputs } from "./outputs.ts";
 import { readHead, readHeadWithEntries, runScript, toFields } from "./read.ts";
-import { removeRun } from "./remove-run.ts";
 import { damaged, decodeHead } from "./run-codec.ts";
 import { createReaders } from "./run-readers.ts";
 import { commitScript } from "./scripts.ts";
@@ -23,12 +23,14 @@ export type RedisRunStoreOptions = {
   cacheBytes?: number | undefined;
 };
 
-const defaultCacheBytes = 64 * 1024 * 1024;
+/** About how much memory a process spends on transcripts. */
+export const defaultCacheBytes: number = 64 * 1024 * 1024;
 
 /** Runs in Redis. Contract and guarantees: `RunStore`. */
 export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
   const { connection, keys } = options;
   const readers = createReaders(connection, keys);
+  const warn = createDampedWarning(options.logger);
 
   async function tryCommit(input: CommitInput): Promise<CommitResult> {
     const { runId } = input.run;
@@ -69,8 +71,8 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     ...readers,
     ...createOutputs(connection, keys),
     ...createSessionStore(connection, keys),
-    ...createIndexReaders({ connection, keys, warn: createDampedWarning(options.logger) }),
-    remove: (run) => removeRun(connection, keys, run),
+    ...createIndexReaders({ connection, keys, warn }),
+    ...createEndedRuns({ connection, keys, warn }),
 
     ...createLeases({ connection, keys }),
   };

@@ -4,12 +4,13 @@
 /**
  * One change of an index. The head's field "counted" says under which status a run is in the counts: not at all if an
  * older version made it, and not under its status if an older one moved it. So "less" takes away what "more" has put
- * there, and nothing else. Of "more" the member is `<status> <agent>`, of "less" the agent.
+ * there, and nothing else. Of "more" the member is `<status> <agent>`, of "less" the agent, of "end" `<epoch ms> <run id>`.
  */
 const applyIndex = `
 local function applyIndex(key, action, member, counted)
   if action == 'add' then redis.call('ZADD', key, 0, member)
   elseif action == 'remove' then redis.call('ZREM', key, member)
+  elseif action == 'end' then redis.call('ZADD', key, string.match(member, '^(%S+) (.*)$'))
   elseif action == 'push' then redis.call('RPUSH', key, member)
   elseif action == 'drop' then redis.call('LREM', key, 0, member)
   elseif action == 'more' then redis.call('HINCRBY', key, member, 1)
@@ -32,7 +33,7 @@ end
  * on, 10 channel to publish on when the run ends, 11 sequence number of the last feed entry ("" for none), 12 JSON list
  * of the feed entries; 13 to 16: how many index changes,
  * appended messages, early results and removed fields follow. Then these, flat: index changes (number of the key, "add"
- * or "remove" for a set, "push" or "drop" for a list, and member; "more" or "less" for a count, see `applyIndex`),
+ * or "remove" for a set, "push" or "drop" for a list, and member; "end", "more" or "less": see `applyIndex`),
  * appended messages ("message" and entry, or "result" and call id), early results (call id, JSON), fields removed from
  * the head (name), and to the end fields set in the head (name, value).
  *
@@ -103,8 +104,10 @@ return {1}
  * Removes a run with all that is its own, if it is still the one that was read. Frees memory before it takes any, and in
  * the background: it works on a full Redis, and on a run of any size without holding others up.
  *
- * KEYS: 1 head, 2 messages, 3 results, 4 feed, 5 live, 6 what was cut out of results, 7 owing, 8 and up: one per index change.
- * ARGV: 1 revision, 2 token, 3 run id, then action and member of each index change. Returns {1} if the run is gone, {0} if it is another one.
+ * KEYS: 1 head, 2 messages, 3 results, 4 feed, 5 live, 6 what was cut out of results, 7 owing, then one per index change;
+ * of a run in a session last: its session's listing set, and the sessions that have no run.
+ * ARGV: 1 revision, 2 token, 3 run id, 4 its session ("" for none), 5 since when that has no run, if it was the last one
+ * (epoch ms; "" for now), then action and member of each index change. Returns {1} if the run is gone, {0} if it is another one.
  */
 export const removeScript: string = `${applyIndex}
 local stored = redis.call('HMGET', KEYS[1], 'rev', 'tok', 'counted')
@@ -112,7 +115,37 @@ if not stored[1] then return {1} end
 if stored[1] ~= ARGV[1] or stored[2] ~= ARGV[2] then return {0} end
 redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6])
 redis.call('ZREM', KEYS[7], ARGV[3])
-for i = 8, #KEYS do applyIndex(KEYS[i], ARGV[2 * i - 12], ARGV[2 * i - 11], stored[3]) end
+local last = #KEYS
+if ARGV[4] ~= '' then last = last - 2 end
+for i = 8, last do applyIndex(KEYS[i], ARGV[2 * i - 10], ARGV[2 * i - 9], stored[3]) end
+if last < #KEYS and redis.call('EXISTS', KEYS[last + 1]) == 0 then
+  local leftAt = ARGV[5]
+  if leftAt == '' then leftAt = redis.call('TIME')[1] .. '000' end
+  redis.call('ZADD', KEYS[last + 2], leftAt, ARGV[4])
+end
+return {1}
+`;
+
+/** Forgets ends that are noted from before a time. KEYS: 1 the set. ARGV: 1 that time (epoch ms), then run ids. */
+export const forgetEndsScript = `
+for i = 2, #ARGV do
+  local at = redis.call('ZSCORE', KEYS[1], ARGV[i])
+  if at and tonumber(at) < tonumber(ARGV[1]) then redis.call('ZREM', KEYS[1], ARGV[i]) end
+end
+return {1}
+`;
+
+/**
+ * Drops what is kept of a session that still has no run, and the note that it has none.
+ *
+ * KEYS: 1 the sessions that have no run, 2 its listing set, 3 transcript, 4 line, 5 inputs. ARGV: 1 the session, 2 before
+ * when it must have been left (epoch ms).
+ */
+export const removeSessionScript = `
+local left = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if not left or tonumber(left) >= tonumber(ARGV[2]) then return {0} end
+redis.call('ZREM', KEYS[1], ARGV[1])
+if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('UNLINK', KEYS[3], KEYS[4], KEYS[5]) end
 return {1}
 `;
 

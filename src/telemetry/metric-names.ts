@@ -36,6 +36,7 @@ type RunMetricKey =
   | "runsStarted"
   | "runsEnded"
   | "runsRejected"
+  | "runsRemoved"
   | "cost"
   | "approvalDuration"
   | "stepOverhead"
@@ -159,6 +160,14 @@ const runMetrics: Record<RunMetricKey, MetricSpec> = {
     unit: "{run}",
     description: "Starts that were refused and left a rejected record.",
     labels: [],
+  },
+  runsRemoved: {
+    ...own,
+    name: "drover.run.removed",
+    kind: "counter",
+    unit: "{run}",
+    description: "Runs that were removed because their retention was over, by the status they had ended with.",
+    labels: [labels.status],
   },
   cost: {
     ...own,

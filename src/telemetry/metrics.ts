@@ -8,6 +8,7 @@ import { createKnown, type Known } from "./known-labels.ts";
 import { type MetricKey, metrics } from "./metric-names.ts";
 import { labels, type MetricSpec } from "./metric-spec.ts";
 import { observeProcess } from "./process-metrics.ts";
+import { remember } from "./step-facts.ts";
 
 /** What of telemetry becomes metrics. */
 export type Metrics = Omit<Telemetry, "startTrace" | "withStep"> & {
@@ -131,18 +132,6 @@ function createTokenRecorder(put: Instruments): (usage: Usage, of: Attributes) =
   };
 }
 
-/** The same labels for the same step: made once, not for each of its metrics. */
-function remember<Key extends object, Value>(make: (key: Key) => Value): (key: Key) => Value {
-  const made = new WeakMap<Key, Value>();
-  return (key) => {
-    const found = made.get(key);
-    if (found !== undefined) return found;
-    const value = make(key);
-    made.set(key, value);
-    return value;
-  };
-}
-
 /** The labels of a step's metrics, by what tells steps apart. */
 function createLabelCache(): (key: string, make: () => Attributes) => Attributes {
   const cached = new Map<string, Attributes>();
@@ -212,6 +201,7 @@ const counted = {
   commit_conflict: "conflicts",
   sweep_repair: "repairs",
   run_rejected: "runsRejected",
+  run_removed: "runsRemoved",
   step_crashed: "crashes",
   watcher: "watchers",
   redelivery: "redeliveries",
@@ -224,6 +214,7 @@ function countOne(put: Instruments, of: Count, by: number): void {
   const told: Attributes = {};
   if ("queue" in of) told[labels.queue] = of.queue;
   if ("reason" in of) told[labels.reason] = of.reason;
+  if ("status" in of) told[labels.status] = of.status;
   if ("tool" in of) told[labels.tool] = of.tool;
   put[counted[of.what]](by, told);
 }

@@ -73,7 +73,7 @@ export function createMemoryKeyStore({ clock }: { clock: Time }): KeyStore {
   };
 }
 
-type StoredResponse = { record: ResponseRecord; events: string[]; expiresAt: number };
+type StoredResponse = { record: ResponseRecord; events: string[]; expiresAt: number; dueAt: number };
 
 /** Answers of the Responses endpoint, in the memory of this process. Contract: `ResponseStore`. */
 export function createMemoryResponseStore({ clock }: { clock: Time }): ResponseStore {
@@ -82,7 +82,8 @@ export function createMemoryResponseStore({ clock }: { clock: Time }): ResponseS
     async create(record) {
       const held = responses.get(record.id);
       if (held) return copy(held.record);
-      responses.set(record.id, { record: copy(record), events: [], expiresAt: Number.POSITIVE_INFINITY });
+      const { createdAt: dueAt } = record;
+      responses.set(record.id, { record: copy(record), events: [], expiresAt: Number.POSITIVE_INFINITY, dueAt });
       return copy(record);
     },
     get: async (id) => copy(responses.get(id)?.record),
@@ -104,6 +105,15 @@ export function createMemoryResponseStore({ clock }: { clock: Time }): ResponseS
     async expireEvents(id, ms) {
       const held = responses.get(id);
       if (held && held.events.length > 0) held.expiresAt = clock.now() + ms;
+    },
+    async due(before, limit) {
+      const all = [...responses].filter(([, { dueAt }]) => dueAt < before);
+      all.sort(([, a], [, b]) => a.dueAt - b.dueAt);
+      return all.slice(0, limit).map(([id, { record }]) => ({ id, runId: record.runId }));
+    },
+    async postpone(id, at) {
+      const held = responses.get(id);
+      if (held) held.dueAt = at;
     },
   };
 }

@@ -6,6 +6,7 @@ import type { ToolMessage } from "../core/message.ts";
 import { isEnded, minReader, type Run, schemaVersion } from "../core/run.ts";
 import type { Clock, CommitResult, LiveDelta, RunStore } from "../ports.ts";
 import { createMemoryListing } from "./memory-listing.ts";
+import { createMemoryRetention } from "./memory-retention.ts";
 import { copy, createMemorySessions, type MemorySessions } from "./memory-sessions.ts";
 import type { MemorySignals } from "./memory-signals.ts";
 
@@ -37,6 +38,15 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
     const stored = need(runId);
     return stored ? copyRun(stored.run) : null;
   };
+
+  async function remove(run: Run): Promise<boolean> {
+    const stored = records.get(run.runId)?.run;
+    if (stored && (stored.revision !== run.revision || stored.token !== run.token)) return false;
+    records.delete(run.runId);
+    sessions.forget(run);
+    await shared.dropOutputs(run.runId, "");
+    return true;
+  }
 
   return {
     async create(run, messages, entries) {
@@ -75,14 +85,7 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
     },
     ...shared,
     ...createMemoryListing(runs),
-    async remove(run) {
-      const stored = records.get(run.runId)?.run;
-      if (stored && (stored.revision !== run.revision || stored.token !== run.token)) return false;
-      records.delete(run.runId);
-      sessions.forget(run);
-      await shared.dropOutputs(run.runId, "");
-      return true;
-    },
+    ...createMemoryRetention({ runs, remove, sessions, clock: options.clock }),
   };
 }
 

@@ -17,6 +17,8 @@ export type MemorySessions = {
   move(previous: Run | null, run: Run): void;
   /** Drops the run's own transcript, and its place in line; its session's transcript stays. */
   forget(run: Run): void;
+  /** Drops what is kept of a session. */
+  drop(session: string): void;
   readers: Pick<RunStore, "readMessages" | "readSession" | "claimInput" | "confirmInput">;
 };
 
@@ -52,6 +54,11 @@ export function createMemorySessions(records: ReadonlyMap<string, unknown>): Mem
         session,
         lineOf(session).filter((entry) => entry.runId !== runId),
       );
+    },
+    drop(session) {
+      transcripts.delete(sessionTranscript(session));
+      lines.delete(session);
+      for (const key of claims.keys()) if (key.startsWith(`${session} `)) claims.delete(key);
     },
     readers: {
       readMessages: async (name, from, to) =>

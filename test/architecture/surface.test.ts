@@ -83,6 +83,7 @@ describe("public names", () => {
       "type RateLimit",
       "type ReadFileOptions",
       "type RedactionOptions",
+      "type Retention",
       "type RetryPolicy",
       "type RunCommandOptions",
       "type RunFeedEvent",
@@ -275,7 +276,7 @@ describe("words that programs switch on", () => {
 test("names in Redis", () => {
   const keys = createKeys();
   const { run, session, transcript, listByStatus, listByAgent, listBySession, listByTenant, ...others } = keys;
-  const { countsOfTenant, definition, gate, lease, webSession, response, ...fixed } = others;
+  const { countsOfTenant, definition, ended, gate, lease, webSession, response, ...fixed } = others;
   const made = {
     run: run("RUN"),
     session: session("SESSION"),
@@ -283,6 +284,7 @@ test("names in Redis", () => {
     ofSession: listBySession("SESSION"),
     ofTenant: [listByTenant("TENANT"), countsOfTenant("TENANT")],
     status: listByStatus("STATUS"),
+    endedWith: ended("STATUS"),
     agent: listByAgent("AGENT"),
     hash: definition("HASH"),
     gate: gate("KEY"),
@@ -296,6 +298,7 @@ test("names in Redis", () => {
       "agent": "{drover}:r:list:agent:AGENT",
       "control": "{drover}:r:control",
       "counts": "{drover}:r:counts",
+      "endedWith": "{drover}:r:ended:STATUS",
       "gate": {
         "all": [
           "{drover}:r:gate:KEY",
@@ -308,6 +311,7 @@ test("names in Redis", () => {
         "pause": "{drover}:r:gate:KEY:pause",
       },
       "hash": "{drover}:r:definition:HASH",
+      "idleSessions": "{drover}:r:sessions:idle",
       "lease": "{drover}:r:lease:NAME",
       "listAll": "{drover}:r:list",
       "ofSession": "{drover}:r:list:session:SESSION",
@@ -327,6 +331,7 @@ test("names in Redis", () => {
         "events": "{drover}:r:response-events:ID",
         "head": "{drover}:r:response:ID",
       },
+      "responses": "{drover}:r:responses",
       "run": {
         "channel": "{drover}:r:run:RUN:channel",
         "ended": "{drover}:r:run:RUN:ended",

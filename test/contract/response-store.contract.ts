@@ -92,6 +92,23 @@ export function responseStoreContract(name: string, start: () => Promise<Respons
       expect(await responses.read("resp_1", 0, 10)).toEqual([]);
     });
 
+    test("tells which are to be looked at, the oldest first, until they are removed or put off", async () => {
+      for (const [index, createdAt] of [3_000, 1_000, 2_000].entries()) {
+        await responses.create(record(`resp_${index}`, { createdAt, runId: `run-${index}` }));
+      }
+      const dueBefore = async (before: number, limit = 10): Promise<string[]> =>
+        (await responses.due(before, limit)).map(({ id, runId }) => `${id} ${runId}`);
+      expect(await dueBefore(1_000)).toEqual([]);
+      expect(await dueBefore(3_000)).toEqual(["resp_1 run-1", "resp_2 run-2"]);
+      expect(await dueBefore(9_000, 2)).toEqual(["resp_1 run-1", "resp_2 run-2"]);
+      await responses.postpone("resp_1", 5_000);
+      await responses.create(record("resp_1", { createdAt: 1 }));
+      await responses.postpone("nobody", 1);
+      await responses.remove("resp_2");
+      expect(await dueBefore(5_000)).toEqual(["resp_0 run-0"]);
+      expect(await dueBefore(9_000)).toEqual(["resp_0 run-0", "resp_1 run-1"]);
+    });
+
     test("events expire, the record stays, and their numbers are not given again", async () => {
       await responses.create(record("resp_1"));
       await responses.append("resp_1", 0, texts(0, 2));

@@ -2,7 +2,7 @@ import type { OperatorLimits } from "../../src/core/fleet-limits.ts";
 import type { defineAgent } from "../../src/define-agent.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
 import type { Isolate } from "../../src/engine/step.ts";
-import type { Delivery, FleetGates, RunStore, Signals, StepQueue } from "../../src/ports.ts";
+import type { Delivery, FleetGates, Room, RunStore, Signals, StepQueue } from "../../src/ports.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { createNoTelemetry } from "../../src/telemetry/no-telemetry.ts";
 import {
@@ -25,6 +25,7 @@ export type ProcessOptions = {
   signals?: Signals;
   gates?: FleetGates;
   limits?: OperatorLimits;
+  room?: Room;
 };
 
 export type Bench = {

@@ -44,6 +44,10 @@ test("leaves every key and index as it was before the run", async () => {
   const { head, messages, results, outputs, feed, live } = setup.keys.run("run-a");
   expect(during).toEqual([head, feed, live, messages, outputs, results].toSorted());
   expect(await setup.store.remove(run)).toBe(true);
+  const { [setup.keys.idleSessions]: idle, ...after } = await everything(setup);
+  expect(after).toEqual(before);
+  expect(idle).toEqual([["s1", expect.stringMatching(/^\d{13}$/)]]);
+  expect(await setup.store.removeIdleSessions(Date.now() + 60_000, 10)).toBe(1);
   expect(await everything(setup)).toEqual(before);
 });
 

@@ -3,6 +3,7 @@ import { connect } from "../../src/redis/connection.ts";
 import { createKeys } from "../../src/redis/keys.ts";
 import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { outputsContract } from "../contract/outputs.contract.ts";
+import { retentionContract } from "../contract/retention.contract.ts";
 import { runIndexContract } from "../contract/run-index.contract.ts";
 import { runStoreContract, type StoreUnderTest } from "../contract/run-store.contract.ts";
 import { sessionsContract } from "../contract/sessions.contract.ts";
@@ -23,5 +24,6 @@ async function start(): Promise<StoreUnderTest> {
 
 runStoreContract("Redis", start);
 runIndexContract("Redis", start);
+retentionContract("Redis", start);
 sessionsContract("Redis", start);
 outputsContract("Redis", start);

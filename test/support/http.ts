@@ -184,6 +184,8 @@ function createResponseTable(): ResponseStore {
     },
     read: async (id, from, limit) => records.get(id)?.events.slice(from, from + limit) ?? [],
     expireEvents: async () => {},
+    due: async () => [],
+    postpone: async () => {},
   };
 }
 

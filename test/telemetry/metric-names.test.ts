@@ -26,6 +26,7 @@ test("every name, its kind and its unit", () => {
     "drover.redis.round_trip gauge s",
     "drover.run.ended counter {run}",
     "drover.run.rejected counter {run}",
+    "drover.run.removed counter {run}",
     "drover.run.started counter {run}",
     "drover.runs gauge {run}",
     "drover.step.crashes counter {step}",

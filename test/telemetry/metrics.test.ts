@@ -147,6 +147,7 @@ test("what is counted beside runs", async () => {
   telemetry.count({ what: "step_held", reason: "rate_limit" });
   telemetry.count({ what: "breaker_opened", tool: "look" });
   telemetry.count({ what: "run_rejected" });
+  telemetry.count({ what: "run_removed", status: "failed" }, 3);
   telemetry.count({ what: "step_crashed" });
   telemetry.count({ what: "watcher" });
   telemetry.count({ what: "watcher" });
@@ -160,6 +161,7 @@ test("what is counted beside runs", async () => {
     "drover.step.held": { labels: { "drover.hold.reason": "rate_limit" }, value: 1 },
     "drover.breaker.openings": { labels: { "gen_ai.tool.name": "look" }, value: 1 },
     "drover.run.rejected": { labels: {}, value: 1 },
+    "drover.run.removed": { labels: { "drover.status": "failed" }, value: 3 },
     "drover.step.crashes": { labels: {}, value: 1 },
     "drover.http.watchers": { labels: {}, value: 1 },
   });

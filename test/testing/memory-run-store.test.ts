@@ -4,6 +4,7 @@ import { createMemoryRunStore } from "../../src/testing/memory-run-store.ts";
 import { createMemorySignals } from "../../src/testing/memory-signals.ts";
 import { outputsContract } from "../contract/outputs.contract.ts";
 import { change, committed, created } from "../contract/run-fixtures.ts";
+import { retentionContract } from "../contract/retention.contract.ts";
 import { runIndexContract } from "../contract/run-index.contract.ts";
 import { runStoreContract, type StoreUnderTest } from "../contract/run-store.contract.ts";
 import { sessionsContract } from "../contract/sessions.contract.ts";
@@ -12,6 +13,7 @@ import { signalsContract } from "../contract/signals.contract.ts";
 const start = async (): Promise<StoreUnderTest> => ({ store: createMemoryRunStore(), close: async () => {} });
 runStoreContract("memory", start);
 runIndexContract("memory", start);
+retentionContract("memory", start);
 sessionsContract("memory", start);
 outputsContract("memory", start);
 

@@ -1,0 +1,144 @@
+import { toError } from "../core/errors.ts";
+import { agesOf, type EndedStatus, type Retention } from "../core/retention.ts";
+import type { Clock, Logger, ResponseStore, RunStore, Signals, Telemetry } from "../ports.ts";
+import { quietly } from "./quietly.ts";
+
+export type RetentionDeps = {
+  store: Pick<RunStore, "load" | "removeEnded" | "removeIdleSessions" | "tryLease">;
+  /** Where the runs of all responses are, if `store` is only a part of that; default `store`. */
+  allRuns?: Pick<RunStore, "load"> | undefined;
+  /** Answers of the Responses endpoint; they go with their runs. */
+  responses?: Pick<ResponseStore, "due" | "postpone" | "remove"> | undefined;
+  /** Undefined: no other process remembers runs. */
+  signals?: Pick<Signals, "announce"> | undefined;
+  clock: Clock;
+  logger: Logger;
+  telemetry?: Pick<Telemetry, "count"> | undefined;
+};
+
+/** Looked at in one go: some milliseconds of Redis's time. */
+const pageSize = 100;
+/** Between two pages others have their turn; after this much time the rest is left to the next look. */
+const pauseMs = 2;
+const longestMs = 1_500;
+
+/**
+ * Removes runs whose time is over, those that ended first first, a page at a time, with the responses made of them and the
+ * transcripts of sessions that are left without runs. A run that goes on, waits, or still has others to tell stays.
+ * Ages are by Redis's clock. What is left after a second and a half is left to the next call.
+ *
+ * @returns how many runs of each status were removed; statuses of which none was are absent.
+ */
+export async function removeExpired(
+  deps: RetentionDeps,
+  retention: Retention,
+): Promise<{ [status in EndedStatus]?: number }> {
+  const ages = agesOf(retention);
+  if (ages.length === 0) return {};
+  const turn = createTurn(deps.clock);
+  const removed: { [status in EndedStatus]?: number } = {};
+  for (const [status, ms] of ages) {
+    const count = await removeOfStatus(deps, turn, status, ms);
+    if (count > 0) removed[status] = count;
+  }
+  await removeResponses(deps, turn, ages);
+  await removeSessions(deps, turn, Math.max(...ages.map(([, ms]) => ms)));
+  if (Object.keys(removed).length > 0) deps.logger.info({ ...removed }, "runs were removed: their retention is over");
+  return removed;
+}
+
+/** `next`: waits until it is this turn's to go on; false once its time is up. `startedAt`: epoch ms. */
+type Turn = { startedAt: number; next(): Promise<boolean> };
+
+function createTurn(clock: Clock): Turn {
+  const startedAt = clock.now();
+  return {
+    startedAt,
+    async next() {
+      if (clock.now() - startedAt >= longestMs) return false;
+      await clock.sleep(pauseMs);
+      return true;
+    },
+  };
+}
+
+async function removeOfStatus(deps: RetentionDeps, turn: Turn, status: EndedStatus, ms: number): Promise<number> {
+  const { store, signals, logger, telemetry } = deps;
+  let count = 0;
+  let offset = 0;
+  for (;;) {
+    const { removed, kept } = await store.removeEnded(status, turn.startedAt - ms, pageSize, offset);
+    // Whoever remembers them forgets them, before other runs take their ids.
+    await quietly(logger, { status }, "the removal of runs could not be announced", async () => {
+      await Promise.all(removed.map((runId) => signals?.announce(runId)));
+    });
+    if (removed.length > 0) telemetry?.count({ what: "run_removed", status }, removed.length);
+    count += removed.length;
+    offset += kept;
+    if (removed.length + kept < pageSize || !(await turn.next())) return count;
+  }
+}
+
+/** A response goes once its run is gone; one whose run is there is looked at again when that may be. */
+async function removeResponses(deps: RetentionDeps, turn: Turn, ages: [EndedStatus, number][]): Promise<void> {
+  const { responses, allRuns = deps.store } = deps;
+  if (!responses) return;
+  const shortest = Math.min(...ages.map(([, ms]) => ms));
+  for (;;) {
+    const due = await responses.due(turn.startedAt - shortest, pageSize);
+    for (const { id, runId } of due) {
+      const run = runId === undefined ? null : await allRuns.load(runId);
+      if (!run) await responses.remove(id);
+      else await responses.postpone(id, nextLook(run, turn.startedAt, ages, shortest));
+    }
+    if (due.length < pageSize || !(await turn.next())) return;
+  }
+}
+
+/** When the shortest age is counted from, so that the look falls on the time at which the run may go. */
+function nextLook(
+  { status, endedAt }: { status: string; endedAt?: number | undefined },
+  now: number,
+  ages: [EndedStatus, number][],
+  shortest: number,
+): number {
+  const own = ages.find(([of]) => of === status)?.[1];
+  if (own === undefined || endedAt === undefined) return now;
+  return Math.max(endedAt + own - shortest, now - shortest + retryLookMs);
+}
+
+/** A run that should be gone by now stays for a moment: others are still to be told. */
+const retryLookMs = 1_000;
+
+async function removeSessions({ store }: RetentionDeps, turn: Turn, ms: number): Promise<void> {
+  for (;;) {
+    const looked = await store.removeIdleSessions(turn.startedAt - ms, pageSize);
+    if (looked < pageSize || !(await turn.next())) return;
+  }
+}
+
+/** A process that has just started leaves it to the others: a start whose worker died is delivered again first. */
+const firstAfterMs = 10_000;
+
+/**
+ * Does the above every now and then, in one process of the fleet at a time. It also goes on while Redis takes no writes
+ * for want of memory, which is when it matters: a removal needs none.
+ *
+ * @returns what to call at each turn of a sweeper that comes every `everyMs`.
+ */
+export function createRetentionTurn(
+  deps: RetentionDeps,
+  retention: Retention,
+): ((everyMs: number) => Promise<void>) | undefined {
+  if (agesOf(retention).length === 0) return undefined;
+  const startedAt = deps.clock.now();
+  return async (everyMs) => {
+    if (deps.clock.now() - startedAt < firstAfterMs) return;
+    // Two at a time do no harm: what one has removed the other finds gone.
+    const isFree = await deps.store.tryLease("retention", Math.ceil(everyMs / 2)).catch(() => true);
+    if (!isFree) return;
+    await removeExpired(deps, retention).catch((error: unknown) =>
+      deps.logger.warn({ error: toError(error).message }, "old runs could not be removed; it is tried again"),
+    );
+  };
+}

@@ -1,0 +1,21 @@
+import type { EndedStatus } from "./core/retention.ts";
+
+/** What one look at ended runs did. `kept`: runs that were looked at and stay for now; the next look goes on after them. */
+export type Removal = { removed: string[]; kept: number };
+
+/** How runs that ended long ago are found and removed, a page at a time. Part of `RunStore`. */
+export interface RetentionStore {
+  /**
+   * Removes runs that ended with this status before `before` (epoch ms), those that ended first first, as `remove` does;
+   * one that changed meanwhile or still has others to tell stays. Looks at no more than `limit` from `offset` on.
+   */
+  removeEnded(status: EndedStatus, before: number, limit: number, offset?: number): Promise<Removal>;
+  /**
+   * Drops the transcripts of sessions that have had no run since before `before`; looks at no more than `limit`.
+   *
+   * @returns how many it looked at: fewer than `limit` are all there were
+   */
+  removeIdleSessions(before: number, limit: number): Promise<number>;
+  /** When the run that is kept longest ended, epoch ms; undefined if none of that status is kept. */
+  oldestEnd(status: EndedStatus): Promise<number | undefined>;
+}

@@ -1,0 +1,91 @@
+import { DroverError } from "../core/errors.ts";
+import { type EndedStatus, mayGo } from "../core/retention.ts";
+import type { Run } from "../core/run.ts";
+import type { Removal, RunStore } from "../ports.ts";
+import type { DampedWarning, RedisConnection } from "./connection.ts";
+import type { Keys } from "./keys.ts";
+import { maxPage, runScript, unwrap } from "./read.ts";
+import { removeRun } from "./remove-run.ts";
+import { decodeHead } from "./run-codec.ts";
+import { forgetEndsScript, removeSessionScript } from "./scripts.ts";
+
+type Context = { connection: RedisConnection; keys: Keys; warn: DampedWarning };
+
+/** What removes runs that have ended, and what they leave behind. */
+export function createEndedRuns(
+  context: Context,
+): Pick<RunStore, "remove" | "removeEnded" | "removeIdleSessions" | "oldestEnd"> {
+  const { connection, keys } = context;
+  return {
+    remove: (run) => removeRun(context, run),
+    removeEnded: (status, before, limit, offset = 0) => removeEnded(context, { status, before, limit, offset }),
+    async removeIdleSessions(before, limit) {
+      const count = Math.min(limit, maxPage);
+      const { idleSessions } = keys;
+      const sessions = await connection.use((client) =>
+        client.zrangebyscore(idleSessions, "-inf", `(${before}`, "LIMIT", 0, count),
+      );
+      const remove = (session: string): Promise<unknown> => {
+        const { messages, line, inputs } = keys.session(session);
+        const input = {
+          keys: [idleSessions, keys.listBySession(session), messages, line, inputs],
+          args: [session, before],
+        };
+        return connection.use((client) => runScript(client, removeSessionScript, input));
+      };
+      await Promise.all(sessions.map(remove));
+      return sessions.length;
+    },
+    async oldestEnd(status) {
+      const [, at] = await connection.use((client) => client.zrange(keys.ended(status), "0", "0", "WITHSCORES"));
+      return at === undefined ? undefined : Number(at);
+    },
+  };
+}
+
+type Page = { status: EndedStatus; before: number; limit: number; offset: number };
+
+async function removeEnded(context: Context, page: Page): Promise<Removal> {
+  const { connection, keys } = context;
+  const { status, before, limit, offset } = page;
+  const count = Math.min(limit, maxPage);
+  const runIds = await connection.use((client) =>
+    client.zrangebyscore(keys.ended(status), "-inf", `(${before}`, "LIMIT", offset, count),
+  );
+  const runs = await readHeads(context, runIds);
+  const removed: string[] = [];
+  const gone: string[] = [];
+  await Promise.all(
+    runIds.map(async (runId, index) => {
+      const run = runs[index];
+      // What is noted of a run that is not there any more, or has gone on since, as after a failover.
+      if (run === null || (run && run.status !== status)) gone.push(runId);
+      else if (run && mayGo(run, status, before) && (await removeRun(context, run, run.endedAt ?? before))) {
+        removed.push(runId);
+      }
+    }),
+  );
+  // It may have ended once more meanwhile: that end stays noted.
+  const input = { keys: [keys.ended(status)], args: [before, ...gone] };
+  if (gone.length > 0) await connection.use((client) => runScript(client, forgetEndsScript, input));
+  return { removed, kept: runIds.length - removed.length - gone.length };
+}
+
+/** Heads in the order of their ids; null: there is none, undefined: it cannot be read here and stays. */
+async function readHeads({ connection, keys, warn }: Context, runIds: string[]): Promise<(Run | null | undefined)[]> {
+  if (runIds.length === 0) return [];
+  const replies = await connection.use((client) => {
+    const pipeline = client.pipeline();
+    for (const runId of runIds) pipeline.hgetall(keys.run(runId).head);
+    return pipeline.exec();
+  });
+  return runIds.map((runId, index) => {
+    try {
+      return decodeHead(runId, unwrap(replies?.[index] ?? [null, {}]) as Record<string, string>);
+    } catch (error) {
+      const code = error instanceof DroverError ? error.code : "wrong_type";
+      warn(code, { runId, code }, "a run is kept beyond its time because its record cannot be read");
+      return undefined;
+    }
+  });
+}

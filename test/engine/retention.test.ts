@@ -1,0 +1,143 @@
+// Catches: runs that stay for ever though they should go, runs that go though they should stay, a sweep without an end.
+import { expect, test } from "vitest";
+import { DroverError } from "../../src/core/errors.ts";
+import { createRetentionTurn, type RetentionDeps, removeExpired } from "../../src/engine/retention.ts";
+import { startSweeper } from "../../src/engine/sweep.ts";
+import type { Count, Logger } from "../../src/ports.ts";
+import { createSilentLogger } from "../../src/telemetry/logger.ts";
+import { createMemoryResponseStore } from "../../src/testing/memory-operators.ts";
+import { type Bench, makeBench } from "./support.ts";
+
+const hour = 3_600_000;
+
+/** Runs that were cancelled now. */
+async function cancelled(bench: Bench, names: string[], session?: string): Promise<void> {
+  const { client, runStep } = bench.process();
+  for (const runId of names) {
+    await client.start("a", "go", { runId, ...(session === undefined ? {} : { session }) });
+    await client.command(runId, { type: "cancel_requested", by: "t", reason: "r" });
+  }
+  // A run in a session has the next one to tell.
+  for (let taken = bench.queue.take(); taken; taken = bench.queue.take()) taken.end(await runStep(taken.delivery));
+}
+
+function depsOf(bench: Bench): RetentionDeps & { counts: Count[]; lines: unknown[]; announced: string[] } {
+  const counts: Count[] = [];
+  const lines: unknown[] = [];
+  const announced: string[] = [];
+  const logger: Logger = { ...createSilentLogger(), info: (fields) => void lines.push(fields) };
+  const telemetry = { count: (of: Count, by = 1): void => void counts.push(...Array.from({ length: by }, () => of)) };
+  const signals = { announce: async (runId: string): Promise<void> => void announced.push(runId) };
+  return { ...bench, signals, logger, telemetry, counts, lines, announced };
+}
+
+test("removes what is older than its status's age, counts it, tells of it and logs one line", async () => {
+  const bench = makeBench();
+  const deps = depsOf(bench);
+  await cancelled(bench, ["old-1", "old-2"]);
+  bench.clock.advance(2 * hour);
+  await cancelled(bench, ["young"]);
+  expect(await removeExpired(deps, {})).toEqual({});
+  expect(await removeExpired(deps, { failed: hour, cancelled: 0 })).toEqual({});
+  expect(await removeExpired(deps, { cancelled: 3 * hour })).toEqual({});
+  expect(deps.lines).toEqual([]);
+  expect(await removeExpired(deps, { cancelled: hour })).toEqual({ cancelled: 2 });
+  expect(deps.lines).toEqual([{ cancelled: 2 }]);
+  expect(deps.announced).toEqual(["old-1", "old-2"]);
+  expect(deps.counts).toEqual(Array.from({ length: 2 }, () => ({ what: "run_removed", status: "cancelled" })));
+  expect((await bench.store.list({})).runs.map(({ runId }) => runId)).toEqual(["young"]);
+});
+
+test("goes on page by page, and leaves the rest to the next look when its time is up", async () => {
+  const bench = makeBench();
+  const deps = depsOf(bench);
+  await cancelled(
+    bench,
+    Array.from({ length: 250 }, (_, index) => `run-${index}`),
+  );
+  bench.clock.advance(2 * hour);
+  const pages: number[] = [];
+  const clock = {
+    now: () => bench.clock.now(),
+    // Between two pages a second passes.
+    sleep: async () => bench.clock.advance(1_000),
+  };
+  const removeEnded: typeof bench.store.removeEnded = async (...page) => {
+    pages.push(page[2]);
+    return bench.store.removeEnded(...page);
+  };
+  const store = { ...bench.store, removeEnded };
+  expect(await removeExpired({ ...deps, store, clock }, { cancelled: hour })).toEqual({ cancelled: 250 });
+  expect(pages).toEqual([100, 100, 100]);
+  await cancelled(
+    bench,
+    Array.from({ length: 400 }, (_, index) => `run-${index}`),
+  );
+  bench.clock.advance(2 * hour);
+  expect(await removeExpired({ ...deps, store, clock }, { cancelled: hour })).toEqual({ cancelled: 300 });
+  expect(await removeExpired({ ...deps, store, clock }, { cancelled: hour })).toEqual({ cancelled: 100 });
+});
+
+test("a session's transcript goes with its last run", async () => {
+  const bench = makeBench();
+  await cancelled(bench, ["one", "two"], "s1");
+  bench.clock.advance(2 * hour);
+  expect(await removeExpired(depsOf(bench), { cancelled: hour })).toEqual({ cancelled: 2 });
+  expect(await bench.store.readSession("s1", 9)).toEqual({ line: [], messageCount: 0 });
+  expect(await bench.store.removeIdleSessions(Number.MAX_SAFE_INTEGER, 9)).toBe(0);
+});
+
+test("responses go with their runs, also where a run was deleted by hand or never came to be", async () => {
+  const bench = makeBench();
+  const responses = createMemoryResponseStore(bench);
+  const deps = { ...depsOf(bench), responses };
+  await cancelled(bench, ["old", "young"]);
+  const record = { createdAt: bench.clock.now(), afterSeq: 0, request: {} };
+  await responses.create({ ...record, id: "resp_old", runId: "old" });
+  await responses.create({ ...record, id: "next_resp_old", runId: "old" });
+  await responses.create({ ...record, id: "resp_never", runId: "never" });
+  await bench.process().client.start("a", "go", { runId: "waits" });
+  await responses.create({ ...record, id: "resp_waits", runId: "waits" });
+  bench.clock.advance(2 * hour);
+  await removeExpired(deps, { cancelled: hour, failed: 5 * hour });
+  for (const id of ["resp_old", "next_resp_old", "resp_never"]) expect(await responses.get(id)).toBeUndefined();
+  expect(await responses.get("resp_waits")).toBeDefined();
+  // It is looked at when its run's own age says so, and not each time.
+  expect(await responses.due(bench.clock.now() - hour, 9)).toEqual([]);
+  await bench.process().client.command("waits", { type: "cancel_requested", by: "t", reason: "r" });
+  bench.clock.advance(hour + 1);
+  await removeExpired(deps, { cancelled: hour, failed: 5 * hour });
+  expect(await responses.get("resp_waits")).toBeUndefined();
+});
+
+test("one process of the fleet does it, not before it has run for a while, and also when Redis takes no lease", async () => {
+  const bench = makeBench();
+  await cancelled(bench, ["old"]);
+  bench.clock.advance(2 * hour);
+  expect(createRetentionTurn(depsOf(bench), {})).toBeUndefined();
+  const turn = createRetentionTurn(depsOf(bench), { cancelled: hour });
+  await turn?.(5_000);
+  expect(await bench.store.load("old")).not.toBeNull();
+  bench.clock.advance(10_000);
+  expect(await bench.store.tryLease("retention", 1_000)).toBe(true);
+  await turn?.(5_000);
+  expect(await bench.store.load("old")).not.toBeNull();
+  const tryLease = async (): Promise<boolean> => {
+    throw new DroverError("queue_unavailable", "out of memory");
+  };
+  const full = createRetentionTurn({ ...depsOf(bench), store: { ...bench.store, tryLease } }, { cancelled: hour });
+  bench.clock.advance(10_000);
+  await full?.(5_000);
+  expect(await bench.store.load("old")).toBeNull();
+});
+
+test("the sweeper does it at its turns", async () => {
+  const bench = makeBench();
+  await cancelled(bench, ["old"]);
+  const sweeper = startSweeper({ ...bench, logger: createSilentLogger() }, { retention: { cancelled: hour } });
+  while (await bench.store.load("old")) {
+    await bench.clock.whenSleeping();
+    bench.clock.advance(hour / 4);
+  }
+  await sweeper.stop();
+});
