@@ -1,47 +1,53 @@
-import type { Redis, RedisOptions } from "ioredis";
-import { createStepQueue } from "./bullmq/step-queue.ts";
 import type { OperatorLimits } from "./core/fleet-limits.ts";
 import type { Redaction } from "./core/redact-event.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
-import type { SweepDeps } from "./engine/sweep.ts";
+import type { SweeperDeps } from "./engine/sweep.ts";
 import { createFleetReader } from "./fleet.ts";
 import { createIds } from "./ids.ts";
 import { isolatedStep, isolateInChild } from "./isolate.ts";
+import { type OpenShard, openShards } from "./open-shards.ts";
 import type { AgentRegistry, FleetReader, Logger, Presence, Signals, Telemetry } from "./ports.ts";
-import { type ConnectionRole, connect, type RedisConnection } from "./redis/connection.ts";
+import { type ConnectionRole, connect, type RedisConnection, type RedisTarget } from "./redis/connection.ts";
 import { createRedisGates } from "./redis/gates.ts";
 import { createKeys } from "./redis/keys.ts";
 import { createRedisPresence } from "./redis/presence.ts";
 import { createRedisClock, type RedisClock } from "./redis/redis-clock.ts";
-import { createRedisRunStore } from "./redis/run-store.ts";
+import { createRedisResponseStore } from "./redis/response-store.ts";
+import { createRedisRoom } from "./redis/room.ts";
+import { withShardCount } from "./redis/shard-count.ts";
 import { createRedisSignals } from "./redis/signals.ts";
 import { tokenCounter } from "./tokens/token-counter.ts";
 import { checkValue } from "./tools/parameters.ts";
 
-/** A URL, ioredis options, or an ioredis instance to copy. */
-export type RedisTarget = string | RedisOptions | Redis;
+export type { RedisTarget } from "./redis/connection.ts";
 
 /** What both a producer and a worker are made over. */
 export type BackendOptions = {
   redis: RedisTarget;
   prefix: string;
+  /** How many shards runs are spread over; 1 is none. */
+  shards: number;
   agents: AgentRegistry;
   telemetry: Telemetry;
   logger: Logger;
   payloadLimitBytes: number;
+  /** Share of Redis's memory from which on new runs are refused. */
+  memoryLimitPercent: number;
   redaction: Redaction;
   /** What operators add to the limits of tools and models. */
   limits?: OperatorLimits | undefined;
 };
 
 /** An engine over Redis and BullMQ, with the parts that must be closed. */
-export type Backend = SweepDeps & {
+export type Backend = SweeperDeps & {
   engine: Engine;
   clock: RedisClock;
   signals: Signals;
   presence: Presence;
   fleet: FleetReader;
   connection: RedisConnection;
+  /** At least one. */
+  shards: readonly OpenShard[];
   close(): Promise<void>;
 };
 
@@ -52,15 +58,17 @@ export type Backend = SweepDeps & {
 export function openBackend(options: BackendOptions, role: ConnectionRole): Backend {
   const { redis, prefix, logger } = options;
   const keys = createKeys(prefix);
-  const connection = connect(redis, { role, logger, name: `drover-${role}` });
+  const connection = withShardCount(connect(redis, { role, logger, name: `drover-${role}` }), keys, options.shards);
   const clock = createRedisClock({ connection, logger });
-  const store = createRedisRunStore({ connection, keys, logger });
-  const queue = createStepQueue({ connection, prefix, clock, logger });
+  const opened = openShards({ connection, keys, shards: options.shards, clock, logger });
+  const { store, queue, shards } = opened;
   const signals = createRedisSignals({ target: redis, connection, keys, logger });
   const isolate = isolatedStep() ? undefined : isolateInChild;
   const gates = createRedisGates({ connection, keys });
   const presence = createRedisPresence({ connection, keys });
-  const ports = { store, queue, signals, gates, clock, ids: createIds() };
+  const places = shards.map((shard) => shard.keys.owing);
+  const room = createRedisRoom({ connection, places, limitPercent: options.memoryLimitPercent });
+  const ports = { store, queue, signals, gates, clock, room, ids: createIds() };
   const engine = createEngine({ ...options, ...ports, isolate, checkValue, tokens: tokenCounter });
   return {
     engine,
@@ -69,14 +77,17 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
     clock,
     signals,
     presence,
-    fleet: createFleetReader({ connection, keys, presence, store, gates }),
+    responses: createRedisResponseStore({ connection, keys }),
+    allRuns: store,
+    fleet: createFleetReader({ connection, keys, shards: shards.map((shard) => shard.keys), presence, store, gates }),
     logger,
     telemetry: options.telemetry,
     connection,
+    shards,
     close: async () => {
       engine.close();
       clock.stop();
-      await Promise.allSettled([signals.close(), queue.close()]);
+      await Promise.allSettled([signals.close(), opened.close()]);
       await connection.close();
     },
   };

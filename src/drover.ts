@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { type Backend, type BackendOptions, openBackend, type RedisTarget } from "./backend.ts";
 import { defaultPayloadLimitBytes, defaultPrefix } from "./core/defaults.ts";
 import { DroverError } from "./core/errors.ts";
@@ -5,6 +6,8 @@ import { type OperatorLimits, operatorLimitsSchema } from "./core/fleet-limits.t
 import type { InputMessage } from "./core/message.ts";
 import { type Policy, parsePolicy } from "./core/policy.ts";
 import type { Redactor } from "./core/redact.ts";
+import { type Retention, retentionSchema } from "./core/retention.ts";
+import { defaultMemoryLimitPercent } from "./core/room.ts";
 import type { RunStatus } from "./core/run.ts";
 import type { Agent } from "./define-agent.ts";
 import type { StartOptions } from "./engine/client.ts";
@@ -16,7 +19,9 @@ import { isolatedStep } from "./isolate.ts";
 import type { AgentRegistry, FleetView, Logger, RunFilter, Telemetry } from "./ports.ts";
 import { secretsOfEnvironment, toKnown } from "./redaction/known.ts";
 import { type RedactionOptions, toRedaction } from "./redaction/redaction.ts";
-import { redisSecrets } from "./redis/redis-options.ts";
+import { hashTag } from "./redis/keys.ts";
+import { redisSecrets, refuseUntagged } from "./redis/redis-target.ts";
+import { mostShards } from "./sharding/slots.ts";
 import { guardTelemetry } from "./telemetry/guard-telemetry.ts";
 import { createLogger, redactLogs } from "./telemetry/logger.ts";
 import { type MetricsListener, type MetricsOptions, serveMetrics } from "./telemetry/metrics-listener.ts";
@@ -38,10 +43,26 @@ export type DroverOptions = {
    * holds, over all workers. Give it to every worker.
    */
   limits?: OperatorLimits | undefined;
+  /**
+   * How long its workers keep runs that have ended, in ms from their end: `{ completed, failed, cancelled, rejected }`, at
+   * least 1,000 each. A status without one, or with 0, is kept until somebody deletes its runs, which is the default.
+   */
+  retention?: Retention | undefined;
   /** Default `{drover}`: everything of one installation lives under it, in one slot of a cluster. */
   prefix?: string | undefined;
+  /**
+   * Spreads runs over so many parts of Redis, each with its own records and queues: over the masters of a Redis Cluster.
+   * Default 1. It is decided once, by whoever comes first; another number is refused from then on. At most 256. The
+   * prefix needs a hash tag.
+   */
+  shards?: number | undefined;
   /** Largest start payload in bytes of its JSON; default 1 MiB. */
   payloadLimitBytes?: number | undefined;
+  /**
+   * Share of Redis's `maxmemory`, in percent, from which on new runs are refused with "queue_unavailable" while those there
+   * are go on; default 90. Without a `maxmemory` none is refused.
+   */
+  memoryLimitPercent?: number | undefined;
   /** Default: as the standard `OTEL_*` variables say. */
   telemetry?: Telemetry | undefined;
   /** Default: JSON lines of warnings and errors on standard error. */
@@ -90,6 +111,7 @@ export type Drover = {
  */
 export function createDrover(options: DroverOptions): Drover {
   const { agents = [] } = options;
+  const retention = readRetention(options.retention);
   const byName = indexAgents(agents);
   const { backendOptions, shutdown, renderMetrics } = prepare(options, byName, { prometheus: !!options.metrics });
   const toolQueues = new Map(
@@ -126,7 +148,7 @@ export function createDrover(options: DroverOptions): Drover {
       // An isolated step runs in this program's process started again, where the port is taken.
       if (options.metrics && renderMetrics && !isolatedStep()) metrics ??= serveMetrics(renderMetrics, options.metrics);
       await metrics;
-      const handle = await startWorker({ ...backendOptions, toolQueues, flush: shutdown }, work);
+      const handle = await startWorker({ ...backendOptions, toolQueues, flush: shutdown, retention }, work);
       workers.push(handle);
       return handle;
     },
@@ -192,6 +214,7 @@ export function prepare(
       "redis: expected a URL, options or an ioredis instance. Set REDIS_URL, say to redis://localhost:6379.",
     );
   }
+  refuseUntagged(redis, prefix);
   const secrets = [...byName.values()].flatMap(({ code }) => code.secrets ?? []);
   const known = [...toKnown("api key", secrets), ...redisSecrets(redis), ...secretsOfEnvironment(process.env)];
   const redaction = toRedaction(options.redaction, known);
@@ -202,7 +225,10 @@ export function prepare(
     : startTelemetry(process.env, logger, { redactor, prometheus });
   const agents = governAgents([...byName.values()], options.policy);
   const limits = readLimits(options.limits);
-  const backendOptions = { redis, prefix, agents, telemetry, logger, payloadLimitBytes, redaction, limits };
+  const shards = readShards(options.shards, prefix);
+  const memoryLimitPercent = readMemoryLimit(options.memoryLimitPercent);
+  const sizes = { payloadLimitBytes, memoryLimitPercent };
+  const backendOptions = { redis, prefix, shards, agents, telemetry, logger, ...sizes, redaction, limits };
   return { backendOptions, renderMetrics, shutdown };
 }
 
@@ -218,12 +244,42 @@ export function governAgents(agents: readonly Agent[], given: unknown = []): Age
   return { get: (name) => codes.get(name) };
 }
 
+/** @throws DroverError "invalid" for a number of shards that cannot be had. */
+function readShards(given: unknown, prefix: string): number {
+  const { success, data } = z.int().min(1).max(mostShards).default(1).safeParse(given);
+  if (!success) {
+    throw new DroverError("invalid", `shards: expected a whole number from 1 to ${mostShards}, got ${String(given)}.`);
+  }
+  if (data > 1 && hashTag(prefix) === undefined) {
+    throw new DroverError("invalid", `prefix: with shards it needs a hash tag. Write it like {${prefix}}.`);
+  }
+  return data;
+}
+
 /** @throws DroverError "invalid" for limits that do not fit, naming every field that is wrong. */
 export function readLimits(given: unknown = {}): OperatorLimits {
   const { success, data, error } = operatorLimitsSchema.safeParse(given);
   if (success) return data;
   const problems = error.issues.map(({ path, message }) => `${path.join(".") || "limits"}: ${message}`);
   throw new DroverError("invalid", `The limits cannot be used: ${problems.join("; ")}.`);
+}
+
+/** @throws DroverError "invalid" for a share that is none. */
+function readMemoryLimit(given: unknown = defaultMemoryLimitPercent): number {
+  const { success, data } = z.number().gt(0).max(100).safeParse(given);
+  if (success) return data;
+  throw new DroverError(
+    "invalid",
+    `memoryLimitPercent: expected a number above 0 and up to 100, got ${String(given)}.`,
+  );
+}
+
+/** @throws DroverError "invalid" for ages that do not fit, naming every field that is wrong. */
+function readRetention(given: unknown = {}): Retention {
+  const { success, data, error } = retentionSchema.safeParse(given);
+  if (success) return data;
+  const problems = error.issues.map(({ path, message }) => `retention.${path.join(".")}: ${message}`);
+  throw new DroverError("invalid", `The retention cannot be used: ${problems.join("; ")}.`);
 }
 
 function indexAgents(agents: readonly Agent[]): Map<string, Agent> {

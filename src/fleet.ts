@@ -1,4 +1,5 @@
-import { ownQueues, readQueueDepths } from "./bullmq/queue-depths.ts";
+import { ownQueues, type QueueDepth, readQueueDepths, sumDepths } from "./bullmq/queue-depths.ts";
+import { runsQueue } from "./bullmq/step-job.ts";
 import type {
   FleetGates,
   FleetReader,
@@ -20,6 +21,8 @@ const keptMs = 1_000;
 export type FleetReaderOptions = {
   connection: RedisConnection;
   keys: Keys;
+  /** Those of the shards; of an installation that has but one, `keys` alone. */
+  shards: readonly Keys[];
   presence: Presence;
   store: Pick<RunStore, "count">;
   gates: Pick<FleetGates, "states" | "occupancy">;
@@ -48,17 +51,34 @@ export function createFleetReader(options: FleetReaderOptions): FleetReader {
 }
 
 async function readFleet(options: FleetReaderOptions): Promise<FleetView> {
-  const { connection, keys, presence, store } = options;
+  const { connection, presence, store } = options;
   const { at, redis } = await readServerFacts(connection);
   const [workers, agents, gates, counts, owing] = await Promise.all([
     presence.workers(),
     presence.agents(),
     readGates(options),
     store.count(),
-    readOwing(connection, keys, at),
+    Promise.all(options.shards.map((shard) => readOwing(connection, shard, at))),
   ]);
-  const depths = await readQueueDepths(connection, keys.prefix, queueNames(workers, agents));
-  return { at, redis, workers, agents, queues: withWorkers(depths, workers), gates, counts, owing };
+  const depths = await readDepths(options, queueNames(workers, agents));
+  return { at, redis, workers, agents, queues: withWorkers(depths, workers), gates, counts, owing: sumOwing(owing) };
+}
+
+/** Every queue but that of the starts is there once in each shard. */
+async function readDepths({ connection, keys, shards }: FleetReaderOptions, names: string[]): Promise<QueueDepth[]> {
+  if (shards.length === 1) return readQueueDepths(connection, keys.prefix, names);
+  const steps = names.filter((name) => name !== runsQueue);
+  const depths = await Promise.all([
+    readQueueDepths(connection, keys.prefix, [runsQueue]),
+    ...shards.map(({ prefix }) => readQueueDepths(connection, prefix, steps)),
+  ]);
+  return sumDepths(depths.flat(), names);
+}
+
+function sumOwing(all: readonly FleetView["owing"][]): FleetView["owing"] {
+  const since = all.flatMap(({ oldestSince }) => oldestSince ?? []);
+  const count = all.reduce((sum, owing) => sum + owing.count, 0);
+  return { count, ...(since.length === 0 ? {} : { oldestSince: Math.min(...since) }) };
 }
 
 /** The queues that are always there, and those that workers serve or agents put steps into. */

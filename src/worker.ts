@@ -1,8 +1,8 @@
 import { type Backend, type BackendOptions, openBackend } from "./backend.ts";
 import { ownQueues } from "./bullmq/queue-depths.ts";
 import { toolQueue } from "./bullmq/step-job.ts";
-import { createStepWorker } from "./bullmq/step-worker.ts";
 import { DroverError } from "./core/errors.ts";
+import type { Retention } from "./core/retention.ts";
 import { readInTurn } from "./engine/fleet-turn.ts";
 import { startSweeper } from "./engine/sweep.ts";
 import { createIds } from "./ids.ts";
@@ -12,9 +12,10 @@ import { startPresence } from "./presence.ts";
 import { checkRedis, type Finding } from "./redis/check.ts";
 import { makeClient } from "./redis/redis-options.ts";
 import { watchSettings } from "./redis/watch-settings.ts";
+import { createStepWorkers } from "./step-workers.ts";
 
 export type WorkOptions = {
-  /** Steps at once on each queue; default 100. */
+  /** Steps at once on each queue; default 100. With shards it is divided among them, rounded up. */
   concurrency?: number | undefined;
   /** Queues to serve: `runs`, `model`, `tools`, and queues named by tools. Default: all that the agents need. */
   queues?: readonly string[] | undefined;
@@ -46,6 +47,8 @@ export type WorkerDeps = BackendOptions & {
   toolQueues: ReadonlyMap<string, readonly string[]>;
   /** Sends what telemetry still holds; awaited before an isolated step's process ends. */
   flush: () => Promise<void>;
+  /** How long runs are kept once they have ended. */
+  retention?: Retention | undefined;
 };
 
 /**
@@ -74,26 +77,23 @@ async function takeSteps(
   options: WorkOptions,
   known: readonly Finding[],
 ): Promise<WorkerHandle> {
-  const { engine, clock, logger } = backend;
+  const { clock, shards } = backend;
   const queues = options.queues ?? [...ownQueues, ...new Set([...deps.toolQueues.values()].flat())];
   const served = queues.map(toQueue);
   const { concurrency = defaultConcurrency } = options;
-  const worker = createStepWorker({
+  const worker = createStepWorkers(backend, {
     connect: () => makeClient(deps.redis, "worker", "drover-step-worker"),
     prefix: deps.prefix,
     queues: served,
     concurrency,
-    process: engine.runStep,
-    processStart: ({ start, priority }) => engine.takeStart(start, priority),
-    clock,
-    logger,
     telemetry: deps.telemetry,
     lockMs: options.lockMs,
     graceMs: options.graceMs,
     maxPayloadBytes: deps.payloadLimitBytes,
   });
   await worker.start();
-  const sweeper = startSweeper(backend);
+  const { retention } = deps;
+  const sweepers = shards.map(({ store, queue }) => startSweeper({ ...backend, store, queue }, { retention }));
   const stopWatching = watchSettings({ ...backend, prefix: deps.prefix, known });
   const id = createIds().token();
   const stopObserving = deps.telemetry.observeFleet(readInTurn(backend, id));
@@ -102,7 +102,7 @@ async function takeSteps(
     presence: backend.presence,
     clock,
     served: new Map([...deps.toolQueues].map(([agent, named]) => [agent, named.map(toolQueue)])),
-    worker: { id, queues: served, concurrency: concurrency * served.length },
+    worker: { id, queues: served, concurrency: worker.concurrency },
     running: () => worker.stats().running,
   });
   let stopping: Promise<void> | undefined;
@@ -111,7 +111,7 @@ async function takeSteps(
     await Promise.all([worker.stop(), presence.stop()]);
     stopObserving();
     stopWatching();
-    await sweeper.stop();
+    await Promise.all(sweepers.map((sweeper) => sweeper.stop()));
     await backend.close();
   };
   return {

@@ -21,6 +21,7 @@ test("an empty environment gives the defaults of the table", () => {
   expect(readConfig({})).toEqual({
     redisUrl: undefined,
     prefix: "{drover}",
+    shards: 1,
     concurrency: 100,
     model: "gpt-5-mini",
     openaiApiKey: undefined,

@@ -22,7 +22,8 @@ const url = inject("redisUrl");
 
 function readerOf({ connection, keys, store }: StoreSetup): FleetReader {
   const presence = createRedisPresence({ connection, keys });
-  return createFleetReader({ connection, keys, store, presence, gates: createRedisGates({ connection, keys }) });
+  const gates = createRedisGates({ connection, keys });
+  return createFleetReader({ connection, keys, shards: [keys], store, presence, gates });
 }
 
 describe("the fleet as it is read", () => {

@@ -41,6 +41,18 @@ export async function readQueueDepths(
   return rows.map((row, index) => toDepth(queues[index] as string, row, now));
 }
 
+/** The depths of queues of one name in several shards, as of one queue; in the order of `names`. */
+export function sumDepths(depths: readonly QueueDepth[], names: readonly string[]): QueueDepth[] {
+  return names.map((name) => {
+    const own = depths.filter((depth) => depth.name === name);
+    const sum = (field: "waiting" | "active" | "delayed"): number =>
+      own.reduce((total, depth) => total + depth[field], 0);
+    const ages = own.flatMap(({ oldestAgeMs }) => oldestAgeMs ?? []);
+    const counts = { name, waiting: sum("waiting"), active: sum("active"), delayed: sum("delayed") };
+    return ages.length === 0 ? counts : { ...counts, oldestAgeMs: Math.max(...ages) };
+  });
+}
+
 async function listQueues(connection: QueueConnection, prefix: string): Promise<string[]> {
   const names = new Set(ownQueues);
   let cursor = "0";

@@ -95,3 +95,11 @@ export function fitsFilter(run: Sought, filter: RunFilter): boolean {
     Object.entries(metadata).every(([name, value]) => Object.hasOwn(run.metadata, name) && run.metadata[name] === value)
   );
 }
+
+/** A run's place in the order of creation, in which pages are given from the newest on: a page's cursor is one. */
+export function placeOf({ runId, createdAt }: Pick<Run, "runId" | "createdAt">): string {
+  return `${String(Math.trunc(createdAt)).padStart(15, "0")}:${runId}`;
+}
+
+/** A cursor before the newest run. */
+export const newestPlace: string = `${"9".repeat(15)}:z`;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { DroverError } from "../core/errors.ts";
 import { type Run, runStatuses } from "../core/run.ts";
-import { fitsFilter, parseRunFilter, type RunFilter } from "../core/run-filter.ts";
+import { fitsFilter, newestPlace, parseRunFilter, type RunFilter } from "../core/run-filter.ts";
 import type { RunPage } from "../ports.ts";
 import type { DampedWarning, RedisConnection } from "./connection.ts";
 import { type Keys, listTime, runIdOfMember } from "./keys.ts";
@@ -16,8 +16,6 @@ const mostPeeked = 5_000;
 /** Ids that are looked through in one command, and in one call. */
 const idsAtOnce = 5_000;
 const mostIds = 50_000;
-/** A cursor before the newest run. */
-const newest = `${"9".repeat(15)}:z`;
 
 /** `warn` is told of records that cannot be read. */
 export type ListContext = { connection: RedisConnection; keys: Keys; warn: DampedWarning };
@@ -53,7 +51,7 @@ export async function listRuns(context: ListContext, given: RunFilter): Promise<
     scanned += members.length;
     cursor = isCut ? taken.at(-1) : members.at(-1);
   }
-  return { runs, cursor: cursor ?? newest };
+  return { runs, cursor: cursor ?? newestPlace };
 }
 
 /** The index to walk along: the one with the fewest runs in the filter's time. Members are the same in all, and so are cursors. */

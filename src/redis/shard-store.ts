@@ -36,15 +36,7 @@ export function createRedisShardStore(options: RedisRunStoreOptions): ShardStore
   return {
     ...createRedisRunStore(options),
 
-    async whereIs(runId) {
-      const { head, pointer } = keys.run(runId);
-      const [isHere, held] = await connection.use(async (client) => {
-        const replies = await client.pipeline().exists(head).get(pointer).exec();
-        return (replies ?? []).map(unwrap) as [number, string | null];
-      });
-      if (isHere === 1) return "here";
-      return held === null ? null : decodePointer(runId, held);
-    },
+    ...createPointers(options),
 
     async createUnclaimed(run, messages, entries) {
       const result = await createGuarded({ run, messages, entries }, keys.run(run.runId).pointer);
@@ -54,6 +46,38 @@ export function createRedisShardStore(options: RedisRunStoreOptions): ShardStore
     async createClaimed(run, messages, entries, claim) {
       const result = await createGuarded({ run, messages, entries }, keys.run(run.runId).voided(claim));
       return "guard" in result ? { isVoid: true } : result;
+    },
+
+    async owingSince(before, limit) {
+      const count = Math.min(limit, maxPage);
+      if (count < 1) return [];
+      const flat = await connection.use((client) =>
+        client.zrangebyscore(keys.owing, "-inf", `(${before}`, "WITHSCORES", "LIMIT", 0, count),
+      );
+      return Object.entries(toFields(flat)).map(([runId, since]) => ({ runId, since: Number(since) }));
+    },
+
+    countEnded: (status, before) => connection.use((client) => client.zcount(keys.ended(status), "-inf", `(${before}`)),
+  };
+}
+
+/** Where runs are that do not live where their ids belong; see `createShardedRunStore`. */
+function createPointers({
+  connection,
+  keys,
+}: Pick<RedisRunStoreOptions, "connection" | "keys">): Pick<
+  ShardStore,
+  "whereIs" | "point" | "movePointer" | "makeVoid"
+> {
+  return {
+    async whereIs(runId) {
+      const { head, pointer } = keys.run(runId);
+      const [isHere, held] = await connection.use(async (client) => {
+        const replies = await client.pipeline().exists(head).get(pointer).exec();
+        return (replies ?? []).map(unwrap) as [number, string | null];
+      });
+      if (isHere === 1) return "here";
+      return held === null ? null : decodePointer(runId, held);
     },
 
     async point(runId, to) {
@@ -75,17 +99,6 @@ export function createRedisShardStore(options: RedisRunStoreOptions): ShardStore
       const [made] = await connection.use((client) => runScript(client, makeVoidScript, input));
       return made === 1;
     },
-
-    async owingSince(before, limit) {
-      const count = Math.min(limit, maxPage);
-      if (count < 1) return [];
-      const flat = await connection.use((client) =>
-        client.zrangebyscore(keys.owing, "-inf", `(${before}`, "WITHSCORES", "LIMIT", 0, count),
-      );
-      return Object.entries(toFields(flat)).map(([runId, since]) => ({ runId, since: Number(since) }));
-    },
-
-    countEnded: (status, before) => connection.use((client) => client.zcount(keys.ended(status), "-inf", `(${before}`)),
   };
 }
 

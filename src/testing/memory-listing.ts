@@ -1,6 +1,13 @@
 import { owed } from "../core/owed.ts";
 import { type Run, type RunStatus, runStatuses } from "../core/run.ts";
-import { fitsFilter, parseCountFilter, parseRunFilter, type RunFilter } from "../core/run-filter.ts";
+import {
+  fitsFilter,
+  newestPlace,
+  parseCountFilter,
+  parseRunFilter,
+  placeOf,
+  type RunFilter,
+} from "../core/run-filter.ts";
 import type { RunPage, RunStore } from "../ports.ts";
 import { copy } from "./memory-sessions.ts";
 
@@ -20,9 +27,6 @@ export function createMemoryListing(runs: () => Run[]): Pick<RunStore, "list" | 
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** A place in the order of creation. */
-const placeOf = (run: Run): string => `${String(run.createdAt).padStart(15, "0")}:${run.runId}`;
-
 function list(all: Run[], given: RunFilter): RunPage {
   const filter = parseRunFilter(given);
   const { limit, cursor, search } = filter;
@@ -34,11 +38,8 @@ function list(all: Run[], given: RunFilter): RunPage {
   const page = [...whole, ...rest].slice(0, limit);
   const last = rest[page.length - whole.length - 1];
   const isEnd = page.length === whole.length + rest.length;
-  return { runs: page.map(copy), ...(isEnd ? {} : { cursor: last ? placeOf(last) : newest }) };
+  return { runs: page.map(copy), ...(isEnd ? {} : { cursor: last ? placeOf(last) : newestPlace }) };
 }
-
-/** A cursor before the newest run. */
-const newest = `${"9".repeat(15)}:z`;
 
 function count(all: Run[], given: Pick<RunFilter, "tenant" | "agent">): Record<RunStatus, number> {
   const { tenant, agent } = parseCountFilter(given);

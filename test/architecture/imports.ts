@@ -28,6 +28,7 @@ export const layers: readonly Layer[] = [
       "ports-gates.ts",
       "ports-model.ts",
       "ports-operators.ts",
+      "ports-retention.ts",
       "ports-sharding.ts",
       "ports-telemetry.ts",
       "ports-tokens.ts",

@@ -35,6 +35,7 @@ describe("public names", () => {
       "DroverError",
       "PermanentError",
       "RetryableError",
+      "agentTool",
       "askPerson",
       "calculator",
       "createDrover",
@@ -50,6 +51,7 @@ describe("public names", () => {
       "textPart",
       "type Agent",
       "type AgentOptions",
+      "type AgentToolOptions",
       "type AnsweredToolOptions",
       "type AskPersonOptions",
       "type AuditEntry",
@@ -189,6 +191,7 @@ describe("words that programs switch on", () => {
         "bad_output",
         "model_error",
         "poison",
+        "child_failed",
         "cancelled",
       ]
     `);
@@ -212,6 +215,16 @@ describe("words that programs switch on", () => {
         "tool_failed",
         "tool_lost",
         "tool_unknown",
+        "child_started",
+        "child_ended",
+        "child_goes_on",
+        "child_lost",
+        "child_finished",
+        "child_retried",
+        "parent_told",
+        "children_ended",
+        "pause_requested",
+        "resume_requested",
         "step_held",
         "step_admitted",
         "step_isolated",
@@ -234,7 +247,7 @@ describe("words that programs switch on", () => {
   });
 
   test("feed entries", () => {
-    expect(unionOf("src/core/event.ts", "FeedEntry")).toMatchInlineSnapshot(`
+    expect(unionOf("src/core/feed-entry.ts", "FeedEntry")).toMatchInlineSnapshot(`
       [
         "run_created",
         "run_rejected",
@@ -258,6 +271,11 @@ describe("words that programs switch on", () => {
         "answer_asked",
         "answered",
         "answer_expired",
+        "child_started",
+        "child_ended",
+        "child_lost",
+        "run_paused",
+        "run_resumed",
         "tool_described",
         "step_held",
         "step_crashed",
@@ -278,7 +296,7 @@ test("names in Redis", () => {
   const { run, session, transcript, listByStatus, listByAgent, listBySession, listByTenant, ...others } = keys;
   const { countsOfTenant, definition, ended, gate, lease, webSession, response, ...fixed } = others;
   const made = {
-    run: run("RUN"),
+    run: { ...run("RUN"), voided: run("RUN").voided("CLAIM") },
     session: session("SESSION"),
     transcripts: [transcript("RUN"), transcript("session:SESSION")],
     ofSession: listBySession("SESSION"),
@@ -340,13 +358,16 @@ test("names in Redis", () => {
         "live": "{drover}:r:run:RUN:live",
         "messages": "{drover}:r:run:RUN:messages",
         "outputs": "{drover}:r:run:RUN:outputs",
+        "pointer": "{drover}:r:run:RUN:at",
         "results": "{drover}:r:run:RUN:results",
+        "voided": "{drover}:r:run:RUN:void:CLAIM",
       },
       "session": {
         "inputs": "{drover}:r:session:SESSION:inputs",
         "line": "{drover}:r:session:SESSION:line",
         "messages": "{drover}:r:session:SESSION:messages",
       },
+      "shards": "{drover}:r:shards",
       "status": "{drover}:r:list:status:STATUS",
       "transcripts": [
         "{drover}:r:run:RUN:messages",

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { Config } from "../../config.ts";
 import { act, type Exit } from "../command.ts";
 import { type Context, findRedisUrl, withDrover } from "../context.ts";
 import type { Diagnosis } from "../doctor/diagnosis.ts";
@@ -40,14 +41,14 @@ const colours = { ok: "green", warning: "yellow", error: "red" } as const;
 async function examineAll(context: Context): Promise<Diagnosis[]> {
   const config = context.config();
   const settings: Diagnosis = { check: "settings", state: "ok", detail: "the environment and .env fit" };
-  const redis = await examineFoundRedis(context, config.prefix);
+  const redis = await examineFoundRedis(context, config);
   const isAway = redis.some(({ check, state }) => check === "redis" && state === "error");
   return [settings, ...redis, ...(isAway ? [] : await examineFleet(context)), await examineModel(config)];
 }
 
-async function examineFoundRedis(context: Context, prefix: string): Promise<Diagnosis[]> {
+async function examineFoundRedis(context: Context, { prefix, shards }: Config): Promise<Diagnosis[]> {
   try {
-    return await examineRedis(await findRedisUrl(context), prefix);
+    return await examineRedis(await findRedisUrl(context), prefix, shards);
   } catch (error) {
     return [{ check: "redis", state: "error", detail: toStatement(error) }];
   }

@@ -1,18 +1,19 @@
 import { checkRedis } from "../../redis/check.ts";
 import { connect, type RedisConnection } from "../../redis/connection.ts";
-import { createKeys } from "../../redis/keys.ts";
+import { createKeys, type Keys } from "../../redis/keys.ts";
 import { readInfo } from "../../redis/server-facts.ts";
+import { shardPrefixes } from "../../sharding/slots.ts";
 import { createSilentLogger } from "../../telemetry/logger.ts";
 import { toStatement } from "../errors.ts";
 import { count, toBytes, toDuration } from "../format/text.ts";
 import type { Diagnosis } from "./diagnosis.ts";
 
 /** Looks at a Redis server: reachable, fit, room left, connections left, runs that nobody works on. Never rejects. */
-export async function examineRedis(url: string, prefix: string): Promise<Diagnosis[]> {
+export async function examineRedis(url: string, prefix: string, shards = 1): Promise<Diagnosis[]> {
   try {
     const connection = connect(url, { role: "producer", logger: createSilentLogger(), name: "drover-doctor" });
     try {
-      return await examine(connection, prefix);
+      return await examine(connection, prefix, shards);
     } finally {
       await connection.close();
     }
@@ -21,7 +22,7 @@ export async function examineRedis(url: string, prefix: string): Promise<Diagnos
   }
 }
 
-async function examine(connection: RedisConnection, prefix: string): Promise<Diagnosis[]> {
+async function examine(connection: RedisConnection, prefix: string, shards: number): Promise<Diagnosis[]> {
   await connection.ready();
   const found = await checkRedis(connection, { prefix });
   const findings = found.map(({ severity, setting, message }) => ({
@@ -38,7 +39,7 @@ async function examine(connection: RedisConnection, prefix: string): Promise<Dia
     ...findings,
     ...fit,
     ...(info === undefined ? [untold] : judgeInfo(info)),
-    await examineOwing(connection, prefix),
+    await examineOwing(connection, shardPrefixes(prefix, shards)),
   ];
 }
 
@@ -126,13 +127,24 @@ function judgeConnections(clients: number, most: number): Diagnosis[] {
 const longMs = 60_000;
 
 /** Runs that have owed something for long. A sweeper of any worker queues it again within a minute. */
-async function examineOwing(connection: RedisConnection, prefix: string): Promise<Diagnosis> {
-  const { owing } = createKeys(prefix);
+async function examineOwing(connection: RedisConnection, prefixes: readonly string[]): Promise<Diagnosis> {
   const [seconds = 0] = await connection.use((client) => client.time());
   const before = Number(seconds) * 1000 - longMs;
-  const stuck = await connection.use((client) => client.zcount(owing, "-inf", String(before)));
+  const all = await Promise.all(prefixes.map((prefix) => countOwing(connection, createKeys(prefix), before)));
+  const stuck = all.reduce((sum, { count: own }) => sum + own, 0);
   if (stuck === 0) return { check: "runs", state: "ok", detail: `none has owed a step for over ${toDuration(longMs)}` };
-  const oldest = await connection.use((client) => client.zrange(owing, "0", String(Math.min(stuck, 3) - 1)));
+  const oldest = all.flatMap(({ first }) => first).slice(0, 3);
   const detail = `${count(stuck, "run")} owed a step for over ${toDuration(longMs)} (${oldest.join(", ")}): is a worker with that agent running? "drover show ID" tells what a run waits for`;
   return { check: "runs", state: "warning", detail };
+}
+
+/** How many runs of one shard have owed something since before `before` (epoch ms), and the first three of them. */
+async function countOwing(
+  connection: RedisConnection,
+  { owing }: Keys,
+  before: number,
+): Promise<{ count: number; first: string[] }> {
+  const own = await connection.use((client) => client.zcount(owing, "-inf", before));
+  const first = await connection.use((client) => client.zrangebyscore(owing, "-inf", before, "LIMIT", 0, 3));
+  return { count: own, first };
 }
