@@ -1,6 +1,6 @@
-import type { BreakerPolicy, FleetLimits, RetryPolicy, ToolSpec } from "./core/agent.ts";
+import type { BreakerPolicy, FleetLimits, Limits, RetryPolicy, ToolSpec } from "./core/agent.ts";
 import type { CallPlan } from "./core/event.ts";
-import type { Content, ToolCall } from "./core/message.ts";
+import type { Content, InputMessage, ToolCall } from "./core/message.ts";
 import type { OutputIssue } from "./core/output.ts";
 
 /**
@@ -11,7 +11,17 @@ export type ToolOutcome =
   | { type: "ok"; content: Content }
   | { type: "failed"; code: "threw" | "timeout"; message: string; trouble?: true | undefined }
   | { type: "retry"; message: string; delayMs?: number | undefined }
-  | { type: "unknown"; code: "threw" | "timeout" | "aborted"; message: string };
+  | { type: "unknown"; code: "threw" | "timeout" | "aborted"; message: string }
+  | ChildRequest;
+
+/** The run that a call's execution is to be. `maxDepth`: how deep children may have children. */
+export type ChildRequest = {
+  type: "child";
+  agent: string;
+  input: string | InputMessage[];
+  limits?: Limits | undefined;
+  maxDepth: number;
+};
 
 export type ToolRequest = {
   runId: string;

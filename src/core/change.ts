@@ -55,13 +55,14 @@ export function replaceCall(draft: Draft, call: OpenCall): void {
 /** What of a call stays the same in its next state; counts of crashes and of isolated starts begin anew. */
 export function baseOf(call: OpenCall): CallBase {
   const { callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs } = call;
-  const { queue, question, decision, approvalIds, attempt, owedAt } = call;
+  const { queue, question, decision, approvalIds, child, attempt, owedAt } = call;
   return {
     ...{ callId, toolCallId, turn, position, tool, effect, repeatable, onUnknown, timeoutMs },
     ...(queue ? { queue } : {}),
     ...(question ? { question } : {}),
     ...(decision ? { decision } : {}),
     ...(approvalIds ? { approvalIds } : {}),
+    ...(child ? { child } : {}),
     attempt,
     owedAt,
   };
@@ -76,7 +77,7 @@ export function settle(
 ): void {
   const { callId, toolCallId, position, tool, attempt, decision } = call;
   draft.results.push({ role: "tool", callId, toolCallId, name: tool, ...result, ...(decision ? { decision } : {}) });
-  const { question: _question, decision: _decision, approvalIds: _ids, ...base } = baseOf(call);
+  const { question: _question, decision: _decision, approvalIds: _ids, child: _child, ...base } = baseOf(call);
   replaceCall(draft, { ...base, state: "settled" });
   // While calls are open the transcript ends with the message that made them.
   const message = draft.run.messageCount + position - 1;
@@ -129,6 +130,7 @@ export type Ending = {
 export function endRun(draft: Draft, ending: Ending): void {
   const { run } = draft;
   const why = ending.by ? `the run was cancelled by ${ending.by}` : `the run ended (${ending.stopReason})`;
+  leaveChildren(run);
   for (const call of run.calls) {
     if (call.state === "settled") continue;
     const begun = call.state === "started" || call.state === "lost" || call.state === "asking";
@@ -139,19 +141,37 @@ export function endRun(draft: Draft, ending: Ending): void {
         ? { outcome: "unknown", content: `Outcome unknown: ${why} while "${call.tool}" was being executed.` }
         : {
             outcome: "cancelled",
-            content: `${call.state === "answer" ? "Not answered" : "Not executed"}: ${why} first.`,
+            content: `${notDone(call)}: ${why} first.`,
           },
     );
   }
   if (run.calls.length > 0) appendResults(draft);
   run.unchecked = run.model?.task === "verify" || undefined;
   run.model = undefined;
+  run.paused = undefined;
+  if (run.parent) run.parent = { ...run.parent, owedAt: run.revision };
   if (run.place) run.place = { state: "leaving", round: run.place.round, owedAt: run.revision };
   run.status = ending.status;
   run.stopReason = ending.stopReason;
   run.error = ending.error;
   run.endedAt = draft.meta.at;
   log(draft, { type: "run_ended", ...ending });
+}
+
+function notDone({ state, child }: OpenCall): string {
+  if (state === "answer") return "Not answered";
+  return child?.since === undefined ? "Not executed" : `Not finished by run ${child.runId}, which is ended too`;
+}
+
+/** Whether there may be a run whose result a call waits for. A call that is ready may be starting it just now. */
+const mayHaveChild = ({ state, child }: OpenCall): boolean =>
+  child !== undefined && (state === "ready" || state === "child");
+
+/** Owes the end of every child that a call still waits for (K3). */
+function leaveChildren(run: Run): void {
+  const left = run.calls.filter(mayHaveChild).flatMap(({ child }) => child?.runId ?? []);
+  if (left.length === 0) return;
+  run.leftChildren = { runIds: [...(run.leftChildren?.runIds ?? []), ...left], owedAt: run.revision };
 }
 
 /** A step due within this time counts as running; a longer wait shows as waiting. */
@@ -166,6 +186,7 @@ export function finish(draft: Draft): Change {
 }
 
 function statusOf(run: Run, at: number): Run["status"] {
+  if (run.paused) return "paused";
   if (waitsForSession(run)) return "queued";
   const soon = ({ hold, notBefore = 0 }: { hold?: unknown; notBefore?: number | undefined }): boolean =>
     !hold && notBefore <= at + waitingAfterMs;

@@ -1,7 +1,10 @@
 import type { Effect, Limits } from "./agent.ts";
+import type { ChildEnd, ChildPlan } from "./child.ts";
 import type { AssistantMessage, Content, FullResult, Message, ToolCall, ToolMessageOutcome } from "./message.ts";
 import type { AnswerFrom, Hold, Question, RunError, StopReason, Usage } from "./run.ts";
 import type { WindowPlan } from "./window.ts";
+
+export type { FeedEntry } from "./feed-entry.ts";
 
 /** Names a step of a run for ever: the revision that made it owed, and an index among those it made owed. */
 export type StepRef = { owedAt: number; index: number };
@@ -25,6 +28,8 @@ export type CallPlan =
       queue?: string | undefined;
       approvalExpiresMs?: number | undefined;
       question?: Question | undefined;
+      /** Its execution is a run of its own. */
+      child?: ChildPlan | undefined;
       /** The policy rules that decided anything about it, in words. */
       policy?: string | undefined;
     }
@@ -124,6 +129,33 @@ export type RunEvent =
     } & Timed)
   | { type: "tool_lost"; step: StepRef }
   | ({ type: "tool_unknown"; step: StepRef; startToken: string; error: RunError } & Timed)
+  /** The run that is the call's execution is there. */
+  | { type: "child_started"; step: StepRef }
+  /** The child of a call has ended, at that revision of its own: the call looks at it. */
+  | { type: "child_ended"; callId: string; childId: string; revision: number }
+  /** A call looked at its child, which goes on. */
+  | { type: "child_goes_on"; step: StepRef }
+  /** A call found that its child's record is gone, and starts it anew. */
+  | { type: "child_lost"; step: StepRef }
+  /** The result of a child is that of its call. `fails`: the run ends with this error. */
+  | ({
+      type: "child_finished";
+      step: StepRef;
+      content: Content;
+      outcome: ToolMessageOutcome;
+      full?: FullResult | undefined;
+      end: ChildEnd;
+      usage: Usage;
+      fails?: RunError | undefined;
+    } & Timed)
+  /** Of a child: its parent retries it, for the time `retry`, from 1. */
+  | { type: "child_retried"; retry: number; by: string }
+  /** Of a child: its parent was told of its end. */
+  | { type: "parent_told"; owedAt: number }
+  /** The children that a run left behind at its end were told to end. */
+  | { type: "children_ended"; owedAt: number }
+  | { type: "pause_requested"; by: string; reason: string }
+  | { type: "resume_requested"; by: string }
   | { type: "step_held"; step: StepRef; hold: Hold; until: number }
   /** The turn of a step that was held has come. */
   | { type: "step_admitted"; step: StepRef }
@@ -172,106 +204,3 @@ export type RunEvent =
 
 /** When and under which random token an event is applied; the two impure inputs of `transition`. */
 export type EventMeta = { at: number; token: string };
-
-/** Times of the step that an entry tells of; absent where nothing was executed, and in records of older versions. */
-type Took = Partial<StepTimes>;
-
-/**
- * One entry of a run's feed: what was committed, kept with the run. It points at messages by index and repeats no
- * content, so that a run's storage stays linear in new content.
- */
-export type FeedEntry = { seq: number; at: number; turn: number } & (
-  | { type: "run_created"; messages: [number, number]; by?: string | undefined; dryRun?: boolean | undefined }
-  | { type: "run_rejected"; error: RunError }
-  | { type: "run_began"; agentHash: string }
-  | ({
-      type: "model_answered";
-      attempt: number;
-      execution: string;
-      message: number;
-      calls: string[];
-      usage: Usage;
-      finishReason: string;
-      manifest: Manifest;
-    } & Took)
-  | ({
-      type: "model_failed";
-      /** Of a failed summary; absent for an answer. */
-      task?: "summary" | undefined;
-      attempt: number;
-      execution: string;
-      error: RunError;
-      nextAt: number | null;
-      /** What it cost, if anything. */
-      usage?: Usage | undefined;
-    } & Took)
-  | ({ type: "summarised"; execution: string; upTo: number; text: string; usage: Usage } & Took)
-  | ({ type: "window_shrunk"; execution: string; budgetTokens: number; error: RunError } & Took)
-  | ({ type: "answer_verified" } & Took)
-  /** `message`: the transcript index of what the model is told. */
-  | ({ type: "answer_refused"; why: "output" | "verify"; message: number } & Took)
-  | ({ type: "verify_failed"; attempt: number; error: RunError; nextAt: number | null } & Took)
-  | { type: "tool_started"; callId: string; tool: string; attempt: number }
-  | ({
-      type: "tool_finished";
-      callId: string;
-      tool: string;
-      attempt: number;
-      outcome: ToolMessageOutcome;
-      /** The transcript index that its result has, or will have once all calls of the turn are settled. */
-      message: number;
-    } & Took)
-  | ({ type: "tool_failed"; callId: string; tool: string; attempt: number; error: RunError; nextAt: number } & Took)
-  | { type: "tool_lost"; callId: string; tool: string; attempt: number; until: number }
-  /** The policy decided something about a call that does not ask; `policy` says which rules. */
-  | { type: "policy_applied"; callId: string; tool: string; policy: string }
-  | {
-      type: "approval_asked";
-      callId: string;
-      tool: string;
-      why: "policy" | "unknown_outcome";
-      /** What is to be decided on, and which setting or rule asks. */
-      argumentsHash?: string | undefined;
-      reason?: string | undefined;
-      expiresAt?: number | undefined;
-    }
-  | { type: "approved"; callId: string; tool: string; by: string; argumentsHash?: string | undefined }
-  | {
-      type: "denied";
-      callId: string;
-      tool: string;
-      by: string;
-      reason: string;
-      argumentsHash?: string | undefined;
-    }
-  | { type: "approval_expired"; callId: string; tool: string; argumentsHash?: string | undefined }
-  /** The call's result is to come from outside. */
-  | { type: "answer_asked"; callId: string; tool: string; from: AnswerFrom; expiresAt?: number | undefined }
-  | { type: "answered"; callId: string; tool: string; by: string }
-  | { type: "answer_expired"; callId: string; tool: string; from: AnswerFrom }
-  /** A dry run told of a call instead of making it. */
-  | { type: "tool_described"; callId: string; tool: string }
-  | {
-      type: "step_held";
-      callId?: string | undefined;
-      reason: Hold["reason"];
-      detail: string;
-      count: number;
-      until: number;
-    }
-  | { type: "step_crashed"; callId?: string | undefined; error: RunError; nextAt: number | null }
-  | { type: "input_received"; count: number; by?: string | undefined }
-  | { type: "messages_appended"; messages: [number, number] }
-  | { type: "session_queued"; behind: string }
-  /** The run goes on from this index of its session's transcript. */
-  | { type: "session_entered"; from: number }
-  | { type: "run_retried"; by: string }
-  | { type: "usage_reported"; execution: string; usage: Usage }
-  | {
-      type: "run_ended";
-      status: "completed" | "failed" | "cancelled";
-      stopReason: StopReason;
-      error?: RunError | undefined;
-      by?: string | undefined;
-    }
-);

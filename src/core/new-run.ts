@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { type Limits, limitsSchema, type ToolSpec } from "./agent.ts";
 import { callerToolsSchema } from "./caller-tools.ts";
+import type { RunParent } from "./child.ts";
 import { type InputMessage, inputSchema, type Message } from "./message.ts";
 import {
   answerReader,
+  familyReader,
   minReader,
   noUsage,
   type Run,
@@ -58,6 +60,12 @@ export type StartPayload = {
   traceparent?: string | undefined;
 };
 
+/** What is wrong with a start, in words; undefined if nothing. */
+export function problemOfStart(payload: unknown): string | undefined {
+  const [issue] = startPayloadSchema.safeParse(payload).error?.issues ?? [];
+  return issue && `${issue.path.join(".") || "input"}: ${issue.message}`;
+}
+
 /** Where a start goes: its run's id, its place among others (lower goes first), and a wait before its first step. */
 export const startPlaceSchema: z.ZodType<StartPlace> = z.object({
   runId: runIdSchema,
@@ -80,6 +88,7 @@ export type NewRun = {
   delayMs?: number | undefined;
   dryRun?: boolean | undefined;
   tools?: ToolSpec[] | undefined;
+  parent?: RunParent | undefined;
   trace: RunTrace;
   at: number;
   token: string;
@@ -119,11 +128,17 @@ function makePlace(notBefore: number | undefined): SessionPlace {
 /** An older reader knows nothing of dry runs and would act. */
 const dryRunReader = 2;
 
+function readerOf({ parent, dryRun }: NewRun, hasTools: boolean): number {
+  if (parent) return familyReader;
+  if (hasTools) return answerReader;
+  return dryRun ? dryRunReader : minReader;
+}
+
 function makeCommon(input: NewRun, limits: Limits): Run {
   const tools = input.tools?.length ? input.tools : undefined;
   return {
     schemaVersion,
-    minReader: tools ? answerReader : input.dryRun ? dryRunReader : minReader,
+    minReader: readerOf(input, tools !== undefined),
     runId: input.runId,
     agent: input.agent,
     revision: 1,
@@ -149,6 +164,7 @@ function makeCommon(input: NewRun, limits: Limits): Run {
     ...(input.dryRun ? { dryRun: true } : {}),
     ...(tools ? { tools } : {}),
     ...(input.tenant === undefined ? {} : { tenant: input.tenant }),
+    ...(input.parent ? { parent: input.parent } : {}),
     trace: input.trace,
   };
 }

@@ -9,7 +9,7 @@ import { owesLook } from "./session.ts";
  */
 export type Step = StepRef & {
   runId: string;
-  kind: "model" | "tool" | "verify" | "session" | "wake";
+  kind: "model" | "tool" | "verify" | "session" | "wake" | "notify" | "children";
   callId?: string | undefined;
   queue?: string | undefined;
   notBefore?: number | undefined;
@@ -20,14 +20,22 @@ export type Step = StepRef & {
 export const modelIndex = 0;
 export const wakeIndex = 1_000_000;
 export const sessionIndex = 1_000_001;
+export const notifyIndex = 1_000_002;
+export const childrenIndex = 1_000_003;
 
 /**
  * Which steps the run needs now, each perhaps not before a time. Empty if it only waits for somebody outside or for others of its
- * session, or has ended and, in a session, was seen to leave.
+ * session, or has ended and told everybody whom that concerns: its session, its parent, its children. A paused run owes
+ * nothing but a look when time alone would change it.
  */
 export function owed(run: Run): Step[] {
+  return run.paused ? [...familySteps(run), ...wakeStep(run)] : owedUnlessPaused(run);
+}
+
+/** What the run owes, or will again once it is resumed: such a step, if it is being executed, may end. */
+export function owedUnlessPaused(run: Run): Step[] {
   const base = { runId: run.runId, priority: run.priority };
-  const steps: Step[] = [];
+  const steps: Step[] = familySteps(run);
   if (owesLook(run.place)) {
     const { owedAt, notBefore } = run.place;
     const due = beforeDeadline(run, notBefore);
@@ -56,15 +64,31 @@ export function owed(run: Run): Step[] {
       notBefore,
     });
   }
-  const wakeAt = dueAt(run);
-  if (wakeAt !== undefined) {
-    steps.push({ ...base, kind: "wake", owedAt: run.wakeOwedAt, index: wakeIndex, notBefore: wakeAt });
+  steps.push(...wakeStep(run));
+  return steps;
+}
+
+function wakeStep(run: Run): Step[] {
+  const { runId, priority, wakeOwedAt } = run;
+  const notBefore = dueAt(run);
+  if (notBefore === undefined) return [];
+  return [{ runId, priority, kind: "wake", owedAt: wakeOwedAt, index: wakeIndex, notBefore }];
+}
+
+/** What a run owes its parent and its children once it has ended. */
+function familySteps({ runId, priority, parent, leftChildren }: Run): Step[] {
+  const steps: Step[] = [];
+  if (parent?.owedAt !== undefined) {
+    steps.push({ runId, priority, kind: "notify", owedAt: parent.owedAt, index: notifyIndex });
+  }
+  if (leftChildren) {
+    steps.push({ runId, priority, kind: "children", owedAt: leftChildren.owedAt, index: childrenIndex });
   }
   return steps;
 }
 
 /**
- * When time alone changes this run next: an approval or a question expires, a lost call's outcome is given up, or the deadline comes
+ * When time alone changes this run next: an approval or a question expires, a lost call's outcome is given up, a child is to be looked at, or the deadline comes
  * while nothing is owed that would notice. Undefined if never. A run waits on at most this one delayed job (invariant 5).
  */
 export function dueAt(run: Run): number | undefined {
@@ -75,13 +99,14 @@ export function dueAt(run: Run): number | undefined {
     run.model !== undefined ||
     owesLook(run.place) ||
     run.calls.some((call) => (call.state === "ready" || call.state === "started") && call.queue === undefined);
-  if (!stepOwed && run.deadlineAt !== undefined) times.push(run.deadlineAt);
+  if ((!stepOwed || run.paused) && run.deadlineAt !== undefined) times.push(run.deadlineAt);
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
 function callDueAt(call: OpenCall): number | undefined {
   if (call.state === "approval" || call.state === "answer") return call.expiresAt;
   if (call.state === "lost") return call.timeoutAt;
+  if (call.state === "child") return call.lookAt;
   return undefined;
 }
 

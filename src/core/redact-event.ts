@@ -27,8 +27,11 @@ function redactTold(event: RunEvent, redactor: Redactor): RunEvent {
       return { ...event, error: redactError(event.error, redactor) };
     case "limit_reached":
       return { ...event, message: redactor.text(event.message) };
+    case "child_finished":
+      return event.fails ? { ...event, fails: redactError(event.fails, redactor) } : event;
     case "denied":
     case "cancel_requested":
+    case "pause_requested":
       return { ...event, reason: redactor.text(event.reason) };
     default:
       return event;
@@ -55,6 +58,7 @@ function redactContent(event: RunEvent, redactor: Redactor): RunEvent {
     case "answer_refused":
       return { ...event, feedback: redactor.text(event.feedback) };
     case "tool_finished":
+    case "child_finished":
       // One that was cut was redacted before: where its parts lie in the whole must stay true.
       return event.full ? event : { ...event, content: redactSaid(event.content, redactor) };
     case "answered":

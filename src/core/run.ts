@@ -1,14 +1,17 @@
 import type { Effect, Limits, ToolSpec } from "./agent.ts";
+import type { CallChild, LeftChildren, RunParent } from "./child.ts";
 import type { Decision, Extra, Message } from "./message.ts";
 import type { Summary } from "./window.ts";
 
 /** Version of the stored form written by this code, and the oldest reader that may touch what it writes. */
-export const schemaVersion = 3;
+export const schemaVersion = 4;
 export const minReader = 1;
 /** The oldest reader of a run in a session: an older one knows nothing of shared transcripts. */
 export const sessionReader = 2;
 /** The oldest reader of a run that waits, or may come to wait, for an answer from outside: an older one knows no such calls. */
 export const answerReader = 3;
+/** The oldest reader of a run with children or a parent, and of one that was paused: an older one would not wait. */
+export const familyReader = 4;
 
 export const runStatuses = [
   "queued",
@@ -34,6 +37,7 @@ export const stopReasons = [
   "bad_output",
   "model_error",
   "poison",
+  "child_failed",
   "cancelled",
 ] as const;
 export type StopReason = (typeof stopReasons)[number];
@@ -125,6 +129,8 @@ export type CallBase = {
   /** The last decision on it, and the ids of the approvals before that. */
   decision?: Decision | undefined;
   approvalIds?: string[] | undefined;
+  /** The run that is its execution; undefined: a worker executes it. */
+  child?: CallChild | undefined;
   attempt: number;
   owedAt: number;
   crashes?: number | undefined;
@@ -139,6 +145,7 @@ export type CallBase = {
  * - `lost`: its worker is gone; the result bearing `startToken` is accepted until `timeoutAt`;
  * - `asking`: its outcome is unknown and a person decides;
  * - `answer`: no worker executes it; its result comes from outside, and must fit `answerSchema` if there is one;
+ * - `child`: a run of its own is its execution; it is looked at when it tells of its end, or else at `lookAt`;
  * - `settled`: its result waits in the results hash for the others.
  */
 export type OpenCall = CallBase &
@@ -155,6 +162,7 @@ export type OpenCall = CallBase &
         expiresAt?: number | undefined;
         answerSchema?: Record<string, unknown> | undefined;
       }
+    | { state: "child"; child: CallChild & { since: number }; lookAt: number }
     | { state: "settled" }
   );
 
@@ -184,6 +192,9 @@ export type RunTrace = {
 };
 
 export type RunError = { code: string; message: string };
+
+/** Who paused a run, when and why. */
+export type Pause = { by: string; reason: string; at: number };
 
 /** The head of a run: everything that decides what it does next, small, without the transcript. */
 export type Run = {
@@ -256,6 +267,11 @@ export type Run = {
   priority?: number | undefined;
   /** Whose run it is; undefined: nobody's in particular. */
   tenant?: string | undefined;
+  /** Whose child it is, if it is one. */
+  parent?: RunParent | undefined;
+  leftChildren?: LeftChildren | undefined;
+  /** Set while it is paused: it owes no work then. */
+  paused?: Pause | undefined;
   trace: RunTrace;
   /** Fields of a newer version that this code does not know; written back as they came. */
   unknown?: Extra | undefined;

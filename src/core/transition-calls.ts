@@ -1,8 +1,9 @@
 // What events do to the calls a run waits for. Split from transition.ts, whose invariants hold here too.
 
 import { baseOf, type Draft, joinIfSettled, log, replaceCall, settle } from "./change.ts";
+import { childIdOf } from "./child.ts";
 import type { CallPlan, PlannedCall, RunEvent, StepRef, StepTimes } from "./event.ts";
-import { answerReader, type CallBase, type OpenCall, type Run, schemaVersion } from "./run.ts";
+import { answerReader, type CallBase, familyReader, type OpenCall, type Run, schemaVersion } from "./run.ts";
 
 type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
 type CallEvent = EventOf<"tool_started" | "tool_finished" | "tool_failed" | "tool_lost" | "tool_unknown">;
@@ -17,6 +18,7 @@ export function owedCall(run: Run, step: StepRef): OpenCall | undefined {
 export function openCalls(draft: Draft, planned: PlannedCall[]): void {
   const { run } = draft;
   run.calls = planned.map((one, index) => openCall(draft, one, index + 1));
+  if (run.calls.some(({ child }) => child)) needReader(run, familyReader);
   planned.forEach(({ plan }, index) => {
     const call = run.calls[index] as OpenCall;
     if (plan.type === "ask") {
@@ -44,6 +46,7 @@ function openCall({ run, meta }: Draft, { call, plan }: PlannedCall, position: n
     ...{ effect, repeatable, onUnknown, timeoutMs },
     ...("queue" in plan && plan.queue ? { queue: plan.queue } : {}),
     ...("question" in plan && plan.question ? { question: plan.question } : {}),
+    ...("child" in plan && plan.child ? { child: { ...plan.child, runId: childIdOf(run, call.callId) } } : {}),
     attempt: 1,
     owedAt: run.revision,
   };
@@ -61,11 +64,15 @@ function expiryOf(askedAt: number, expiresMs: number | undefined): { expiresAt?:
   return expiresMs === undefined ? {} : { expiresAt: askedAt + expiresMs };
 }
 
-/** From here on a reader that knows no such calls must leave the run alone. */
+/** From here on a reader older than this one must leave the run alone. */
+export function needReader(run: Run, reader: number): void {
+  run.minReader = Math.max(run.minReader, reader);
+  run.schemaVersion = Math.max(run.schemaVersion, schemaVersion);
+}
+
 function askOutside(draft: Draft, call: Extract<OpenCall, { state: "answer" }>): void {
   const { run } = draft;
-  run.minReader = Math.max(run.minReader, answerReader);
-  run.schemaVersion = Math.max(run.schemaVersion, schemaVersion);
+  needReader(run, answerReader);
   const { from, expiresAt } = call;
   log(draft, { type: "answer_asked", ...named(call), from, ...(expiresAt === undefined ? {} : { expiresAt }) });
 }

@@ -6,6 +6,7 @@ import { type Draft, endRun, joinIfSettled, log, settle } from "./change.ts";
 import type { RunEvent } from "./event.ts";
 import type { OpenCall } from "./run.ts";
 import { hashOf, makeReady, named, unknown, unknownText } from "./transition-calls.ts";
+import { lookAtChild } from "./transition-children.ts";
 
 type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
 type WaitingCall = Extract<OpenCall, { state: "approval" | "asking" | "answer" }>;
@@ -146,6 +147,9 @@ export function timeCame(draft: Draft): boolean {
       changed = true;
     } else if ((call.state === "approval" || call.state === "answer") && isExpired(call, meta.at)) {
       expire(draft, call);
+      changed = true;
+    } else if (call.state === "child" && call.lookAt <= meta.at) {
+      lookAtChild(draft, call, call.child);
       changed = true;
     }
   }

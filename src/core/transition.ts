@@ -4,8 +4,8 @@
 //     So applying any event twice equals applying it once (invariant 1).
 // T2. A change raises the revision by exactly one and carries the token it was given.
 // T3. Every call of the assistant gets one result, appended in call order before the next model step (invariant 3).
-// T4. An ended run changes only by late usage, by handing its session over, and, if it failed, by being retried
-//     (invariant 9).
+// T4. An ended run changes only by late usage, by telling its session, its parent and its children, and, if it failed, by
+//     being retried (invariant 9).
 // T5. A started call that is not repeatable becomes ready again only by a person's word (invariant 4).
 
 import { append, type Change, type Draft, endRun, finish, log, makeDraft, oweModel } from "./change.ts";
@@ -15,7 +15,9 @@ import type { Message } from "./message.ts";
 import { addUsage, isEnded, type Run } from "./run.ts";
 import { afterAnswer, checkAnswer } from "./transition-answers.ts";
 import * as calls from "./transition-calls.ts";
+import { applyToChild, isNextRetry, tellFamily } from "./transition-children.ts";
 import { decide, timeCame } from "./transition-decisions.ts";
+import { pauseOrResume } from "./transition-pause.ts";
 import { joinSession, moveInSession } from "./transition-session.ts";
 import { befallStep, owedModel } from "./transition-steps.ts";
 import { shapeWindow, taskOf } from "./transition-window.ts";
@@ -32,18 +34,41 @@ type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
 export function transition(run: Run, event: RunEvent, meta: EventMeta): Change | null {
   if (run.status === "rejected") return null;
   const draft = makeDraft(run, meta);
-  const applied =
-    event.type === "usage_reported"
-      ? usageReported(draft, event)
-      : event.type === "retry_requested"
-        ? retryRequested(draft, event)
-        : event.type === "session_passed"
-          ? moveInSession(draft, event)
-          : !isEnded(run) && apply(draft, event);
+  const applied = isAnytime(event) ? applyAnytime(draft, event) : !isEnded(run) && apply(draft, event);
   return applied ? finish(draft) : null;
 }
 
-type LiveEvent = Exclude<RunEvent, { type: "usage_reported" | "retry_requested" | "session_passed" }>;
+const anytime = [
+  "usage_reported",
+  "retry_requested",
+  "child_retried",
+  "session_passed",
+  "parent_told",
+  "children_ended",
+] as const;
+type AnytimeEvent = EventOf<(typeof anytime)[number]>;
+type LiveEvent = Exclude<RunEvent, AnytimeEvent>;
+
+function isAnytime(event: RunEvent): event is AnytimeEvent {
+  return (anytime as readonly string[]).includes(event.type);
+}
+
+/** Applies an event that may also concern an ended run. */
+function applyAnytime(draft: Draft, event: AnytimeEvent): boolean {
+  switch (event.type) {
+    case "usage_reported":
+      return usageReported(draft, event);
+    case "retry_requested":
+      return retryRequested(draft, event);
+    case "child_retried":
+      return isNextRetry(draft.run, event) && retryRequested(draft, { ...event, type: "retry_requested" });
+    case "session_passed":
+      return moveInSession(draft, event);
+    case "parent_told":
+    case "children_ended":
+      return tellFamily(draft, event);
+  }
+}
 
 /** Applies an event to a live run; false if it does not apply. */
 function apply(draft: Draft, event: LiveEvent): boolean {
@@ -63,16 +88,9 @@ function apply(draft: Draft, event: LiveEvent): boolean {
     case "answer_refused":
     case "verify_failed":
       return checkAnswer(draft, event);
-    case "tool_started":
-    case "tool_finished":
-    case "tool_failed":
-    case "tool_lost":
-    case "tool_unknown":
-      return calls.applyToCall(draft, event);
-    case "approved":
-    case "denied":
-    case "answered":
-      return decide(draft, event);
+    case "pause_requested":
+    case "resume_requested":
+      return pauseOrResume(draft, event);
     case "step_held":
     case "step_admitted":
     case "step_isolated":
@@ -102,6 +120,36 @@ function apply(draft: Draft, event: LiveEvent): boolean {
         by: event.by,
       });
       return true;
+    default:
+      return applyToOpenCall(draft, event);
+  }
+}
+
+type OpenCallEvent = EventOf<
+  | Parameters<typeof calls.applyToCall>[1]["type"]
+  | Parameters<typeof decide>[1]["type"]
+  | Parameters<typeof applyToChild>[1]["type"]
+>;
+
+/** Applies an event about one open call; false if it does not apply. */
+function applyToOpenCall(draft: Draft, event: OpenCallEvent): boolean {
+  switch (event.type) {
+    case "tool_started":
+    case "tool_finished":
+    case "tool_failed":
+    case "tool_lost":
+    case "tool_unknown":
+      return calls.applyToCall(draft, event);
+    case "approved":
+    case "denied":
+    case "answered":
+      return decide(draft, event);
+    case "child_started":
+    case "child_ended":
+    case "child_goes_on":
+    case "child_lost":
+    case "child_finished":
+      return applyToChild(draft, event);
   }
 }
 
@@ -194,6 +242,7 @@ function retryRequested(draft: Draft, event: EventOf<"retry_requested">): boolea
   run.stopReason = undefined;
   run.error = undefined;
   run.endedAt = undefined;
+  if (run.parent) run.parent = { ...run.parent, owedAt: undefined };
   run.reasks = undefined;
   run.verifications = undefined;
   run.repeatsFrom = run.messageCount;

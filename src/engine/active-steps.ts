@@ -1,4 +1,4 @@
-import { isSameStep, owed } from "../core/owed.ts";
+import { isSameStep, owedUnlessPaused } from "../core/owed.ts";
 import type { Run } from "../core/run.ts";
 import { owedCall } from "../core/transition-calls.ts";
 import type { Delivery, DeliveryAbort, RunStore, Signals, StepAddress } from "../ports.ts";
@@ -53,7 +53,9 @@ export function createActiveSteps({ store, signals }: { store: RunStore; signals
     for (const step of byRun.get(runId) ?? []) {
       const { owedAt } = step.address;
       const ahead = run !== null && owedAt > run.revision;
-      const still = run !== null && (owed(run).some((other) => isSameStep(other, step.address)) || isLost(run, step));
+      // What was begun before a pause may end.
+      const still =
+        run !== null && (owedUnlessPaused(run).some((other) => isSameStep(other, step.address)) || isLost(run, step));
       if (!still && !ahead) step.abort("not_owed");
     }
   }

@@ -119,9 +119,13 @@ function newest(given: Run | undefined, known: Run | undefined): Run | undefined
   return isSameRun(given, known) && known.revision > given.revision ? known : given;
 }
 
-/** Steps that this change made owed: those named by its own revision. All others were queued by earlier commits. */
-function newlyOwed(change: Change): Step[] {
-  return owed(change.run).filter((step) => step.owedAt === change.run.revision);
+/**
+ * Steps that this change made owed: those named by its own revision. All others were queued by earlier commits, but for
+ * those of a run that was paused.
+ */
+function newlyOwed({ previous, run }: Change): Step[] {
+  const steps = owed(run);
+  return previous.paused && !run.paused ? steps : steps.filter((step) => step.owedAt === run.revision);
 }
 
 /**

@@ -1,19 +1,19 @@
 import type { Limits, ToolSpec } from "../core/agent.ts";
-import { canonical } from "../core/canonical.ts";
 import type { Command } from "../core/command.ts";
-import { DroverError, toError, unknownRun } from "../core/errors.ts";
+import { DroverError, unknownRun } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
-import { type InputMessage, toInputMessages } from "../core/message.ts";
+import type { InputMessage } from "../core/message.ts";
 import { problemOfNesting } from "../core/nesting.ts";
-import { makeRejectedRun, makeRun, type StartPayload, startPayloadSchema, startPlaceSchema } from "../core/new-run.ts";
+import { makeRejectedRun, type StartPayload, startPayloadSchema, startPlaceSchema } from "../core/new-run.ts";
 import { owed } from "../core/owed.ts";
-import { type Redaction, redactMessage } from "../core/redact-event.ts";
+import type { Redaction } from "../core/redact-event.ts";
 import { isEnded, type Run, type RunStatus } from "../core/run.ts";
 import type {
   AgentRegistry,
   Clock,
   Ids,
   Logger,
+  Room,
   RunFilter,
   RunPage,
   RunStore,
@@ -24,10 +24,9 @@ import type {
 import { type Advance, isSameRun } from "./advance.ts";
 import { nameProblem } from "./caller-tools.ts";
 import { checkCommand } from "./command.ts";
-import { hashText } from "./hash.ts";
+import { createRun, hashInput } from "./create-run.ts";
 import { inject } from "./inject.ts";
 import { quietly } from "./quietly.ts";
-import { lookAtLine } from "./session.ts";
 
 export type ClientDeps = {
   store: RunStore;
@@ -40,6 +39,8 @@ export type ClientDeps = {
   advance: Advance;
   /** Largest start payload, in bytes of its JSON; default 1 MiB. */
   payloadLimitBytes: number;
+  /** Default: there is always room. */
+  room?: Room | undefined;
   redaction: Redaction;
   /** Those that this process knows. */
   agents: AgentRegistry;
@@ -108,7 +109,8 @@ export function createClient(deps: ClientDeps): Client {
       const taken = await inject({ store, command }, runId, hashInput(payload), { ...payload, session });
       if (taken) return taken;
     }
-    return create(deps, runId, payload, options);
+    await refuseWithoutRoom(deps, runId, payload);
+    return createRun(deps, runId, payload, options);
   }
 
   async function command(runId: string, event: Command): Promise<{ run: Run; applied: boolean }> {
@@ -166,53 +168,18 @@ async function reject(
   return kept;
 }
 
-/** Writes a run's record, unless its id is taken by the same input, and queues what it owes. */
-async function create(
-  deps: ClientDeps,
-  runId: string,
-  payload: StartPayload,
-  options: StartOptions = {},
-): Promise<Run> {
-  const { store, clock, ids, telemetry, logger } = deps;
-  const { redactor, stored } = deps.redaction;
-  const input = toInputMessages(payload.input);
-  const messages = stored ? input.map((message) => redactMessage(message, redactor)) : input;
-  const run = makeRun({
-    ...payload,
-    runId,
-    messages,
-    inputHash: hashInput(payload),
-    priority: options.priority,
-    delayMs: options.delayMs,
-    trace: telemetry.startTrace(runId, payload.traceparent),
-    at: clock.now(),
-    token: ids.token(),
-  });
-  const entry: FeedEntry = {
-    type: "run_created",
-    seq: 1,
-    at: run.createdAt,
-    turn: 0,
-    messages: [0, run.messageCount],
-    by: payload.by ?? "unknown",
-    ...(payload.dryRun ? { dryRun: true } : {}),
-  };
-  const result = await store.create(run, run.messageCount === 0 ? [] : messages, [entry]);
-  // A try whose reply was lost finds its own record.
-  const existing = result.created || result.run.token === run.token ? undefined : result.run;
-  if (existing && existing.inputHash !== run.inputHash) {
-    throw new DroverError(
-      "conflict",
-      `Run "${runId}" exists already with another agent or input. Choose another runId, or start it with the same input.`,
-    );
-  }
-  if (!existing) telemetry.recordStart(run);
-  // Repeated for a run that exists: whoever wrote it may have ended before queueing its step.
-  return await begin(deps, existing ?? run).catch((error: unknown) => {
-    // The record is written, so the run is started: a sweeper queues its step.
-    logger.warn({ runId, error: toError(error).message }, "the first step could not be queued yet");
-    return existing ?? run;
-  });
+/**
+ * A store that is nearly full takes no new runs. Children are not asked for here: their parents could not end without.
+ *
+ * @throws DroverError "queue_unavailable"
+ */
+async function refuseWithoutRoom({ store, room }: ClientDeps, runId: string, { input }: StartPayload): Promise<void> {
+  if (!room) return;
+  const refusal = await room.refusal(Buffer.byteLength(JSON.stringify(input)));
+  if (refusal === undefined) return;
+  // Who sends a start again is told of the run that is there.
+  if (await store.load(runId)) return;
+  throw new DroverError("queue_unavailable", `The run was not started: ${refusal}`);
 }
 
 async function deleteRun({ store, signals, logger }: ClientDeps, runId: string): Promise<void> {
@@ -239,13 +206,6 @@ async function deleteRun({ store, signals, logger }: ClientDeps, runId: string):
   }
 }
 
-/** Queues what a run owes. Its place in its session's line it finds at once, without a step. */
-async function begin(deps: ClientDeps, run: Run): Promise<Run> {
-  if (run.place?.state === "joined") return (await lookAtLine(deps, run, { sweepable: true })).run ?? run;
-  await deps.queue.add(owed(run));
-  return run;
-}
-
 function defined<T extends object>(value: T): Partial<T> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Partial<T>;
 }
@@ -268,14 +228,4 @@ function parsePayload(value: unknown, limitBytes: number): StartPayload {
     );
   }
   return parsed.data;
-}
-
-/** What makes two starts the same: agent, input, session, tenant, tools and whether it is a dry run, whatever the order of keys. */
-function hashInput({ agent, input, session, tenant, dryRun, tools }: StartPayload): string {
-  const rest = {
-    ...(tenant === undefined ? {} : { tenant }),
-    ...(dryRun ? { dryRun } : {}),
-    ...(tools?.length ? { tools } : {}),
-  };
-  return hashText(canonical({ agent, input, session, ...rest }));
 }

@@ -262,6 +262,7 @@ function makePass({ gates, states, line }: All, target: Target, who: { holder: s
 /** Whether the tool failed, as its breaker counts: not for what was wrong with the call, nor for what we stopped. */
 function outcomeOf(outcome: ToolOutcome): CallOutcome {
   if (outcome.type === "ok") return "ok";
+  if (outcome.type === "child") return "void";
   if (outcome.type === "failed") return outcome.trouble ? "failed" : "void";
   if (outcome.type === "unknown") return outcome.code === "aborted" ? "void" : "failed";
   return "failed";

@@ -6,8 +6,6 @@ import { type DescribedCall, describedCalls } from "../core/described.ts";
 import { DroverError, isOutage, unknownRun } from "../core/errors.ts";
 import type { RunFeedEvent } from "../core/feed.ts";
 import type { InputMessage, Message } from "../core/message.ts";
-import { findJson } from "../core/output.ts";
-import { answerTextOf } from "../core/reply-text.ts";
 import type { TurnPage } from "../core/report.ts";
 import type { ResultRange } from "../core/result.ts";
 import { isEnded, type Run, type RunError, type StopReason, type Usage } from "../core/run.ts";
@@ -19,6 +17,7 @@ import type { Client } from "./client.ts";
 import { toInput } from "./command.ts";
 import { answerTo, type Decided, decideOn, readWholeFeed } from "./decide.ts";
 import { type FollowOptions, follow } from "./follow.ts";
+import { outputOf } from "./output-of.ts";
 import { readKept } from "./read-kept.ts";
 import { type ReportDeps, readTurns, type TurnsOptions } from "./report.ts";
 import { type RunView, toView } from "./run-view.ts";
@@ -182,20 +181,6 @@ async function placeInLine(store: RunStore, run: Run): Promise<Pick<RunView, "ah
 }
 
 const mostAhead = 1_000;
-
-/** The final answer of a completed run; its last message, since nothing is appended after the end. */
-function outputOf<Output>(
-  { structured }: Run,
-  last: Message | undefined,
-  read: ((value: unknown) => Output) | undefined,
-): Output | undefined {
-  if (last?.role !== "assistant") return undefined;
-  const text = answerTextOf(last);
-  const found = structured ? findJson(text) : undefined;
-  // Whoever gives no agent reads text: `Output` is then its default.
-  if (!found?.found) return read ? read(text) : (text as Output);
-  return read ? read(found.value) : (JSON.stringify(found.value) as Output);
-}
 
 const lookEveryMs = 2_000;
 

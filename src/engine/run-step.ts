@@ -1,11 +1,12 @@
 import { DroverError, toError } from "../core/errors.ts";
 import type { Message } from "../core/message.ts";
-import { holdOf, isSameStep, modelIndex, owed, sessionIndex, wakeIndex } from "../core/owed.ts";
+import { holdOf, isSameStep, modelIndex, owed, wakeIndex } from "../core/owed.ts";
 import { usedToolCallIds } from "../core/reply.ts";
 import { backoffMs } from "../core/retry.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import { type ActiveStep, StepAborted } from "./active-steps.ts";
+import { endChildren, endOrphan, lookAtChild, looksAtChild, tellParent } from "./children.ts";
 import { ofRun } from "./log-fields.ts";
 import { performModel } from "./model-step.ts";
 import { performSession } from "./session.ts";
@@ -72,18 +73,24 @@ async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Prom
 }
 
 function perform(deps: Deps, loaded: Loaded, context: StepContext): Promise<StepOutcome> {
-  const { run } = loaded;
+  const { run, last } = loaded;
   const { step, delivery } = context;
-  if (step.kind === "session" && (isEnded(run) || !isPastDeadline(run, context.loadedAt))) {
-    return performSession(deps, run, context);
-  }
-  if (step.kind === "wake" || isPastDeadline(run, context.loadedAt)) return timeCame(deps, run, context);
+  if (step.kind === "notify") return tellParent(deps, run, context);
+  if (step.kind === "children") return endChildren(deps, run, context);
+  const isPast = isPastDeadline(run, context.loadedAt);
+  if (step.kind === "session" && (isEnded(run) || !isPast)) return performSession(deps, run, context);
+  if (step.kind === "wake" || isPast) return timeCame(deps, run, context);
+  if (step.kind === "tool" && looksAtChild(run, step)) return lookAtChild(deps, run, last, context);
   if (deps.isolate && delivery.lostWorkers >= isolateAfter) return inLane(deps, run, context);
   return admitted(deps, loaded, context);
 }
 
 /** Makes the call once all limits of the fleet let it. */
 async function admitted(deps: RunStepDeps, loaded: Loaded, given: StepContext): Promise<StepOutcome> {
+  if (loaded.run.parent) {
+    const ended = await endOrphan(deps, loaded.run, given);
+    if (ended) return ended;
+  }
   const admission = await deps.gatekeeper.admit(loaded.run, given);
   if ("outcome" in admission) return admission.outcome;
   const { run, pass } = admission;
@@ -117,8 +124,7 @@ function recalled(deps: RunStepDeps, { step, deliveries, lostWorkers }: Delivery
 /** Reads no more than this kind of step needs, in one round trip. */
 function load({ store }: RunStepDeps, { step }: Delivery): Promise<Loaded | null> {
   if (step.index === modelIndex) return store.loadWithMessages(step.runId);
-  if (step.index === wakeIndex || step.index === sessionIndex)
-    return store.load(step.runId).then((run) => run && { run });
+  if (step.index >= wakeIndex) return store.load(step.runId).then((run) => run && { run });
   return store.loadWithLastMessage(step.runId);
 }
 

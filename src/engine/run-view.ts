@@ -1,7 +1,7 @@
 import type { Effect } from "../core/agent.ts";
 import type { Decision, Message } from "../core/message.ts";
 import type { Redactor } from "../core/redact.ts";
-import type { AnswerFrom, OpenCall, Run, RunError, RunStatus, StopReason, Usage } from "../core/run.ts";
+import type { AnswerFrom, OpenCall, Pause, Run, RunError, RunStatus, StopReason, Usage } from "../core/run.ts";
 import { waitsForSession } from "../core/session.ts";
 
 /**
@@ -32,6 +32,8 @@ export type OpenCallView = {
   reason?: string | undefined;
   askedAt?: number | undefined;
   expiresAt?: number | undefined;
+  /** The run that is its execution, once it was started. */
+  child?: { runId: string; agent: string } | undefined;
   /** Who let it run, and when. */
   decision?: Decision | undefined;
   /** Epoch ms of the next attempt, or of what time alone will do. */
@@ -46,6 +48,10 @@ export type RunView = {
   error?: RunError | undefined;
   session?: string | undefined;
   tenant?: string | undefined;
+  /** The run whose call this one is the execution of, if any. */
+  parent?: { runId: string; callId: string } | undefined;
+  /** Who paused it, when and why; while it is paused. */
+  paused?: Pause | undefined;
   metadata: Record<string, unknown>;
   /** While the run waits for its turn in its session: how many of its runs go first. */
   ahead?: number | undefined;
@@ -87,7 +93,9 @@ export function toView(run: Run, last: Message | undefined, redactor: Redactor):
     const { callId, toolCallId, tool, state, attempt, effect, decision } = call;
     const args = redactor.json(calls.find((other) => other.callId === callId)?.arguments ?? "");
     const base = { callId, toolCallId, tool, state, attempt, effect, arguments: args };
-    return [{ ...base, ...questionOf(call), ...(decision ? { decision } : {}), notBefore: dueOf(call) }];
+    return [
+      { ...base, ...questionOf(call), ...childOf(call), ...(decision ? { decision } : {}), notBefore: dueOf(call) },
+    ];
   });
   const traceId = run.trace.traceId;
   const waitingFor =
@@ -100,6 +108,8 @@ export function toView(run: Run, last: Message | undefined, redactor: Redactor):
     error: redactor.value(error),
     session,
     tenant,
+    ...(run.parent ? { parent: { runId: run.parent.runId, callId: run.parent.callId } } : {}),
+    ...(run.paused ? { paused: redactor.value(run.paused) } : {}),
     metadata: redactor.value(metadata),
     waitingFor: redactor.value(waitingFor),
     ...(run.dryRun ? { dryRun: true } : {}),
@@ -135,6 +145,10 @@ function questionOf(call: OpenCall): AskedFields {
   };
 }
 
+function childOf({ child }: OpenCall): Pick<OpenCallView, "child"> {
+  return child?.since === undefined ? {} : { child: { runId: child.runId, agent: child.agent } };
+}
+
 function dueOf(call: OpenCall): number | undefined {
   if (call.state === "ready") return call.notBefore;
   if (call.state === "approval" || call.state === "answer") return call.expiresAt;
@@ -153,5 +167,6 @@ function describeWait(run: Run): string {
     if (run.calls.some((call) => call.state === "answer" && call.from === from)) return answers[from];
   }
   if (run.calls.some((call) => call.state === "lost")) return "the outcome of a call whose worker was lost";
+  if (run.calls.some((call) => call.state === "child")) return "runs that its calls have started";
   return "its next attempt";
 }

@@ -3,6 +3,7 @@ import type { Content, FullResult, Message, ToolCall } from "../core/message.ts"
 import { nextAttemptAt } from "../core/retry.ts";
 import type { OpenCall, Run } from "../core/run.ts";
 import type { AgentCode, StepOutcome, ToolOutcome } from "../ports.ts";
+import { startChild } from "./children.ts";
 import { holdUnknown } from "./hold.ts";
 import { dropLost, keepResult } from "./keep-result.ts";
 import {
@@ -85,6 +86,7 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   const answeredAt = deps.clock.now();
   const aborted = context.active.aborted();
   context.pass?.toolEnded(outcome, aborted !== undefined);
+  if (outcome.type === "child") return startChild(deps, { agent, run, open, context }, outcome);
   // An aborted tool's outcome stays open: a repeatable one runs again elsewhere, another is given up after its timeout.
   // Only a started one that says that nothing happened is owed anew, so that nobody needs to wonder.
   if (aborted && (outcome.type === "unknown" || (outcome.type === "retry" && !execution.startToken)))
@@ -110,7 +112,7 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   return afterReport(deps, result, context);
 }
 
-function errorTypeOf(outcome: Exclude<ToolOutcome, { type: "ok" }>): string {
+function errorTypeOf(outcome: Exclude<Kept, { type: "ok" }>): string {
   return outcome.type === "retry" ? "retryable" : outcome.code;
 }
 
@@ -146,13 +148,13 @@ async function execute(deps: RunStepDeps, agent: AgentCode, execution: Execution
 }
 
 /** A tool's outcome, its result cut for the model if need be. */
-type Kept = Exclude<ToolOutcome, { type: "ok" }> | { type: "ok"; content: Content; full?: FullResult };
+type Kept = Exclude<ToolOutcome, { type: "ok" | "child" }> | { type: "ok"; content: Content; full?: FullResult };
 
 async function keepOutcome(
   deps: RunStepDeps,
   agent: AgentCode,
   execution: Execution,
-  outcome: ToolOutcome,
+  outcome: Exclude<ToolOutcome, { type: "child" }>,
 ): Promise<Kept> {
   if (outcome.type !== "ok") return outcome;
   return { type: "ok", ...(await keepResult(deps, agent, execution, outcome.content)) };

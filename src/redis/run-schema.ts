@@ -2,6 +2,7 @@
 // when this version writes.
 
 import { z } from "zod";
+import { childFailurePolicies } from "../core/child.ts";
 import { decisionSchema, messageSchema } from "../core/message.ts";
 import { stopReasons } from "../core/run.ts";
 
@@ -84,6 +85,17 @@ const headFields = z.object({
   session: z.string().optional(),
   priority: z.number().optional(),
   tenant: z.string().optional(),
+  parent: z
+    .looseObject({
+      runId: z.string(),
+      callId: z.string(),
+      depth: count,
+      retries: count.optional(),
+      owedAt: count.optional(),
+    })
+    .optional(),
+  leftChildren: z.looseObject({ runIds: z.array(z.string()), owedAt: count }).optional(),
+  paused: z.looseObject({ by: z.string(), reason: z.string(), at: time }).optional(),
   dryRun: z.boolean().optional(),
   tools: z
     .array(z.looseObject({ name: z.string(), description: z.string(), parameters: z.record(z.string(), z.unknown()) }))
@@ -98,6 +110,16 @@ const headFields = z.object({
 export const headSchema: z.ZodType<Record<string, unknown>> = headFields;
 /** What this version knows of a head; all else is written back as it came. */
 export const knownFields: ReadonlySet<string> = new Set(Object.keys(headFields.shape));
+const child = z.looseObject({
+  agent: z.string(),
+  onFailure: z.enum(childFailurePolicies),
+  retries: count,
+  runId: z.string(),
+  since: time.optional(),
+  begunBy: count.optional(),
+  lookedFor: count.optional(),
+  lost: count.optional(),
+});
 const callBase = {
   ...stepFields,
   callId: z.string(),
@@ -113,6 +135,7 @@ const callBase = {
   question: z.looseObject({ argumentsHash: z.string(), description: z.string(), reason: z.string() }).optional(),
   decision: decisionSchema.optional(),
   approvalIds: z.array(z.string()).optional(),
+  child: child.optional(),
 };
 const started = { ...callBase, startToken: z.string(), timeoutAt: time };
 export const callSchema: z.ZodType<Record<string, unknown>> = z.discriminatedUnion("state", [
@@ -129,5 +152,6 @@ export const callSchema: z.ZodType<Record<string, unknown>> = z.discriminatedUni
     expiresAt: time.optional(),
     answerSchema: z.record(z.string(), z.unknown()).optional(),
   }),
+  z.looseObject({ ...callBase, state: z.literal("child"), child: child.extend({ since: time }), lookAt: time }),
   z.looseObject({ ...callBase, state: z.literal("settled") }),
 ]);

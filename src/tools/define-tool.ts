@@ -2,13 +2,16 @@ import { z } from "zod";
 import {
   type BreakerPolicy,
   type Effect,
+  type Limits,
   type RateLimit,
   type RetryPolicy,
   rateSchema,
   type ToolSpec,
 } from "../core/agent.ts";
+import type { ChildFailurePolicy } from "../core/child.ts";
 import { defaultMaxResultTokens } from "../core/defaults.ts";
 import { DroverError, PermanentError } from "../core/errors.ts";
+import type { InputMessage } from "../core/message.ts";
 import type { Logger } from "../ports.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import { type ToolParameters, toParameters, toValueSchema } from "./parameters.ts";
@@ -97,7 +100,17 @@ export type AnsweredToolOptions<P extends z.core.$ZodType | JsonSchema> = Pick<
   expiresMs?: number | undefined;
 };
 
-/** A checked tool with every default filled in. Made by `defineTool` only. */
+/** How a tool hands its calls to another agent; see `agentTool`. */
+export type ChildSettings = {
+  readonly agent: string;
+  readonly toInput: (args: unknown) => string | InputMessage[];
+  readonly onFailure: ChildFailurePolicy;
+  readonly retries: number;
+  readonly limits: Limits | undefined;
+  readonly maxDepth: number;
+};
+
+/** A checked tool with every default filled in. Made by `defineTool` and `agentTool` only. */
 export type Tool = {
   readonly name: string;
   readonly description: string;
@@ -122,7 +135,9 @@ export type Tool = {
   /** What an answer must be; undefined: anything. */
   readonly answer: ToolParameters | undefined;
   readonly expiresMs: number | undefined;
-  /** Fails for a tool that is answered. */
+  /** Undefined: its calls are no runs of their own. */
+  readonly child: ChildSettings | undefined;
+  /** Fails for a tool that is answered, or whose calls are runs. */
   readonly execute: (args: unknown, context: ToolContext) => unknown;
 };
 
@@ -176,6 +191,7 @@ const executedSchema = z.strictObject({
   answeredBy: z.undefined().optional(),
   answer: z.undefined('expected nothing without answeredBy: "person"').optional(),
   expiresMs: z.undefined('expected nothing without answeredBy: "person"').optional(),
+  child: z.undefined("expected nothing: use agentTool").optional(),
 });
 const answeredSchema = z.strictObject({
   ...shared,
@@ -223,6 +239,7 @@ export function defineTool(options: unknown): Tool {
     answeredBy: undefined,
     expiresMs: undefined,
     ...rest,
+    child: undefined,
     parameters,
     approval: approval ?? (rest.effect === "irreversible" ? "always" : "never"),
     breaker: breaker === false ? undefined : breaker,

@@ -2,12 +2,12 @@ import { DroverError } from "../core/errors.ts";
 import type { CallPlan } from "../core/event.ts";
 import { isForbidden, type Ruling, rulingText } from "../core/policy.ts";
 import type { Question } from "../core/run.ts";
-import type { PlanOptions, ToolCaller, ToolGate, ToolRequest } from "../ports.ts";
+import type { PlanOptions, ToolCaller, ToolGate, ToolOutcome, ToolRequest } from "../ports.ts";
 import { planCallerCall } from "./caller-tool.ts";
-import type { Tool } from "./define-tool.ts";
+import type { ChildSettings, Tool } from "./define-tool.ts";
 import { type Arguments, describeCall, describeDryRun, hashArguments } from "./describe-call.ts";
 import { governTool, reasonToAsk, rulingFor } from "./govern-tool.ts";
-import { forbiddenMessage, otherArgumentsMessage, unknownToolMessage } from "./messages.ts";
+import { forbiddenMessage, otherArgumentsMessage, reasonOf, threwMessage, unknownToolMessage } from "./messages.ts";
 import { prepare } from "./prepare.ts";
 import { isRepeatable, runTool } from "./run-tool.ts";
 
@@ -49,6 +49,7 @@ export function createToolCaller(tools: readonly Tool[], ruleOn: (tool: string) 
       if (approvedHash !== undefined && approvedHash !== hashArguments(name, prepared.accepted)) {
         return { type: "failed", code: "threw", message: otherArgumentsMessage(name) };
       }
+      if (entry.tool.child) return toChild(entry.tool, entry.tool.child, prepared.args);
       return runTool(asPlanned(entry.tool, request), prepared.args, request);
     },
     gate: (name) => toGate(byName.get(name)),
@@ -62,6 +63,14 @@ function toGate(entry: Entry | undefined): ToolGate | undefined {
   if (!entry) return undefined;
   const { rate, concurrency, breaker, fallback, timeoutMs } = entry.tool;
   return { rate, concurrency, breaker, fallback, timeoutMs };
+}
+
+function toChild({ name }: Tool, { agent, toInput, limits, maxDepth }: ChildSettings, args: unknown): ToolOutcome {
+  try {
+    return { type: "child", agent, input: toInput(args), limits, maxDepth };
+  } catch (thrown) {
+    return { type: "failed", code: "threw", message: threwMessage(name, reasonOf(thrown)) };
+  }
 }
 
 function toEntry(tool: Tool, given: Ruling): Entry {
@@ -84,7 +93,9 @@ function planCall(entry: Entry, text: string, { dryRun = false }: PlanOptions): 
   if (!prepared.ok) return { type: "settle", content: prepared.message };
   const asks = mustAsk(tool, prepared.args);
   // A read that somebody would have to approve is not executed either: a dry run is no way around a person.
-  if (dryRun && (tool.effect !== "read" || asks || tool.answeredBy)) {
+  // The child of a dry run is one itself.
+  const isHarmless = tool.effect === "read" || tool.child;
+  if (dryRun && (!isHarmless || asks || tool.answeredBy)) {
     return { type: "settle", ...describeDryRun(tool, prepared), outcome: "ok", ...policy };
   }
   const plan = tool.answeredBy ? planToAsk(entry, prepared) : planToRun(entry, prepared, asks);
@@ -93,7 +104,7 @@ function planCall(entry: Entry, text: string, { dryRun = false }: PlanOptions): 
 
 function planToRun(entry: Entry, given: Arguments, asks: boolean): CallPlan {
   const { tool } = entry;
-  const { effect, approval, timeoutMs, queue, approvalExpiresMs } = tool;
+  const { effect, approval, timeoutMs, queue, approvalExpiresMs, child } = tool;
   const onUnknown = effect === "irreversible" && approval !== "never" ? "ask" : "tell";
   return {
     type: asks ? "ask" : "run",
@@ -104,6 +115,7 @@ function planToRun(entry: Entry, given: Arguments, asks: boolean): CallPlan {
     ...(queue === undefined ? {} : { queue }),
     ...(approvalExpiresMs === undefined ? {} : { approvalExpiresMs }),
     ...(asks || onUnknown === "ask" ? { question: toQuestion(entry, given) } : {}),
+    ...(child ? { child: { agent: child.agent, onFailure: child.onFailure, retries: child.retries } } : {}),
   };
 }
 

@@ -101,6 +101,7 @@ function toCommands(program: string, runId: string, call: OpenCallView): string[
 
 /** What a person needs to know to decide on a call, or to answer it. */
 function toQuestion(call: OpenCallView): string[] {
+  if (call.child) return [`run ${call.child.runId} of agent ${call.child.agent}`];
   if (call.state === "answer") return toAsked(call);
   if (!isUpToPerson(call)) return call.decision ? [`approved by ${toOneLine(call.decision.by, 80)}`] : [];
   const { effect, description, reason, askedAt, expiresAt } = call;
@@ -128,6 +129,7 @@ const states: Record<OpenCallView["state"], string> = {
   started: "running, may not be repeated",
   lost: "its worker was lost, its result may still come",
   answer: "waits for an answer from outside",
+  child: "waits for a run of its own",
   asking: "outcome unknown: approve to run it again, deny to go on without it",
 };
 
