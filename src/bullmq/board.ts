@@ -9,12 +9,13 @@ import { Hono, type MiddlewareHandler } from "hono";
 import type { Redactor } from "../core/redact.ts";
 import type { RedisClient } from "./redis-client.ts";
 
-/** - `names`: of the queues there are; asked again now and then, since tools bring queues of their own. */
+/** A queue to show. `prefix`: BullMQ's own; `label`: what its name is shown with, if others have the same name. */
+export type BoardQueue = { name: string; prefix: string; label?: string | undefined };
+
+/** - `queues`: those there are; asked again now and then, since tools bring queues of their own. */
 export type BoardOptions = {
   connection: RedisClient;
-  /** BullMQ's own. */
-  prefix: string;
-  names: () => Promise<string[]>;
+  queues: () => Promise<BoardQueue[]>;
   /** Where it is served, without a slash at the end. */
   basePath: string;
   /** What producers put on the `runs` queue holds content. */
@@ -23,14 +24,14 @@ export type BoardOptions = {
 
 export type Board = { fetch: (request: Request) => Promise<Response>; close: () => Promise<void> };
 
-/** Names of queues are asked for again after so many ms. */
+/** Queues are asked for again after so many ms. */
 const knownForMs = 30_000;
 
 /**
  * Bull Board, for a look at the raw queues. It only shows: what a run needs is decided by its record, so that a job that is
  * retried, promoted or removed by hand does nothing good.
  */
-export function createBoard({ connection, prefix, names, basePath, redactor }: BoardOptions): Board {
+export function createBoard({ connection, queues: ask, basePath, redactor }: BoardOptions): Board {
   const queues = new Map<string, Queue>();
   const adapter = new HonoAdapter(serveFiles as never);
   adapter.setBasePath(basePath);
@@ -50,12 +51,13 @@ export function createBoard({ connection, prefix, names, basePath, redactor }: B
 
   async function addQueues(): Promise<void> {
     if (performance.now() - askedAt < knownForMs) return;
-    for (const name of await names()) {
-      if (queues.has(name)) continue;
+    for (const { name, prefix, label = "" } of await ask()) {
+      const key = `${prefix}:${name}`;
+      if (queues.has(key)) continue;
       const queue = new Queue(name, { connection, prefix });
       queue.on("error", () => {}); // The connection's owner tells of outages.
-      queues.set(name, queue);
-      const shown = new BullMQAdapter(queue, { readOnlyMode: true, allowRetries: false });
+      queues.set(key, queue);
+      const shown = new BullMQAdapter(queue, { readOnlyMode: true, allowRetries: false, prefix: label });
       // What is cut or put into text by the board itself must be clean before.
       for (const field of ["data", "returnValue", "progress"] as const) shown.setFormatter(field, redactor.value);
       board.addQueue(shown);

@@ -1,5 +1,6 @@
 import { type Backend, openBackend } from "../backend.ts";
-import { type Board, createBoard } from "../bullmq/board.ts";
+import { type Board, type BoardQueue, createBoard } from "../bullmq/board.ts";
+import { runsQueue } from "../bullmq/step-job.ts";
 import { DroverError } from "../core/errors.ts";
 import type { Redactor } from "../core/redact.ts";
 import { createRunApi, type DroverOptions, prepare } from "../drover.ts";
@@ -114,12 +115,22 @@ function makeDeps(backend: Backend, keys: Keys, own: Own): HttpDeps {
   };
 }
 
-function makeBoard({ connection, fleet }: Backend, keys: Keys, redactor: Redactor): Board {
-  const names = async (): Promise<string[]> => (await fleet.read()).queues.map(({ name }) => name);
+function makeBoard({ connection, fleet, shards }: Backend, keys: Keys, redactor: Redactor): Board {
+  const prefix = keys.queuePrefix;
+  const queues = async (): Promise<BoardQueue[]> => {
+    const names = (await fleet.read()).queues.map(({ name }) => name);
+    if (shards.length === 1) return names.map((name) => ({ name, prefix }));
+    const steps = names.filter((name) => name !== runsQueue);
+    return [
+      { name: runsQueue, prefix },
+      ...shards.flatMap((shard, index) =>
+        steps.map((name) => ({ name, prefix: shard.keys.queuePrefix, label: `shard ${index}: ` })),
+      ),
+    ];
+  };
   return createBoard({
     connection: connection.client,
-    prefix: keys.queuePrefix,
-    names,
+    queues,
     basePath: "/ui/queues",
     redactor,
   });

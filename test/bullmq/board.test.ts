@@ -15,8 +15,7 @@ async function openBoard(): Promise<OpenBoard> {
   await queue.add("start", { agent: "a", input: "the key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ" });
   const board = createBoard({
     connection,
-    prefix: `${prefix}:q`,
-    names: async () => ["runs"],
+    queues: async () => [{ name: "runs", prefix: `${prefix}:q` }],
     basePath: "/ui/queues",
     redactor: createRedactor(),
   });
