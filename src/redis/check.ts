@@ -1,6 +1,9 @@
 import { defaultPrefix } from "../core/defaults.ts";
 import type { RedisConnection } from "./connection.ts";
 import { hashTag } from "./keys.ts";
+import { readTime, type Server, serversOf } from "./nodes.ts";
+import { redisErrorCode } from "./redis-error.ts";
+import { isCluster } from "./redis-target.ts";
 import { readInfo, unlessRefused } from "./server-facts.ts";
 
 /** Something about a Redis server that Drover cannot work with, or that the operator should know. */
@@ -8,7 +11,7 @@ export type Finding = {
   severity: "error" | "warning";
   /** The name of the setting, as `CONFIG SET` knows it where it is one. */
   setting: string;
-  /** What is wrong and what to set. */
+  /** What is wrong and what to set; of a cluster, with the nodes that it is about. */
   message: string;
 };
 
@@ -25,28 +28,70 @@ const recommended = [7, 0, 8];
 const maxSkewMs = 10_000;
 
 /**
- * Looks at a server's version, eviction, persistence and clock. An empty list means that all is well. What a host does
- * not let us see becomes a warning.
+ * Looks at a server's version, eviction, persistence and clock; at those of each node of a cluster, and for replicas where
+ * there should be some. An empty list means that all is well. What a host does not let us see becomes a warning.
  *
  * @throws DroverError `queue_unavailable` if the server cannot be reached.
  */
 export async function checkRedis(connection: RedisConnection, options: CheckOptions = {}): Promise<Finding[]> {
   await connection.ready();
-  const info = await readInfo(connection);
-  const config = await readConfig(connection);
+  const { client } = connection;
+  if (!isCluster(client)) {
+    const expectsReplicas = Boolean(client.options?.sentinels?.length);
+    return checkServer({ client }, { ...options, expectsReplicas });
+  }
+  const found = serversOf(client).map(async (server) => {
+    const findings = await checkServer(server, { ...options, expectsReplicas: true }).catch((error: unknown) => [
+      warning(
+        "node",
+        `This node cannot be reached (${redisErrorCode(error)}). Bring it back, or make the cluster forget it.`,
+      ),
+    ]);
+    return findings.map((finding) => ({ finding, node: server.name ?? "" }));
+  });
+  return mergeNodes((await Promise.all(found)).flat());
+}
+
+/** One finding for all nodes of which the same is to be said. */
+function mergeNodes(found: { finding: Finding; node: string }[]): Finding[] {
+  const alike = Map.groupBy(
+    found,
+    ({ finding: { severity, setting, message } }) => `${severity} ${setting} ${message}`,
+  );
+  return [...alike.values()].flatMap((group) => {
+    const [first] = group;
+    if (!first) return [];
+    // What is wrong with the prefix is wrong everywhere.
+    if (first.finding.setting === "prefix") return [first.finding];
+    const nodes = group.map(({ node }) => node).sort();
+    return [
+      { ...first.finding, message: `Node${nodes.length > 1 ? "s" : ""} ${nodes.join(", ")}: ${first.finding.message}` },
+    ];
+  });
+}
+
+async function checkServer(server: Server, options: CheckOptions & { expectsReplicas: boolean }): Promise<Finding[]> {
+  const info = await readInfo(server);
+  const config = await readConfig(server);
   return [
     ...checkVersion(info),
     ...checkEviction(config, info),
     ...checkPersistence(config, info),
     ...checkCluster(info, options.prefix ?? defaultPrefix),
-    ...(await checkSkew(connection, options.machineNow ?? Date.now)),
+    ...(options.expectsReplicas ? checkReplicas(info) : []),
+    ...(await checkSkew(server, options.machineNow ?? Date.now)),
   ];
+}
+
+function checkReplicas(info: Settings | undefined): Finding[] {
+  if (info?.role !== "master" || info.connected_slaves !== "0") return [];
+  return [warning("replicas", "No replica is connected: if this server is lost, nothing takes its place. Add one.")];
 }
 
 type Settings = Record<string, string>;
 
 /** Undefined when the host refuses the command. */
-async function readConfig({ client }: RedisConnection): Promise<Settings | undefined> {
+async function readConfig({ client }: Server): Promise<Settings | undefined> {
   const names = ["maxmemory-policy", "appendonly", "appendfsync", "save"];
   const replies = await unlessRefused(() => Promise.all(names.map((name) => client.config("GET", name))));
   if (replies === undefined) return undefined;
@@ -134,11 +179,11 @@ function checkCluster(info: Settings | undefined, prefix: string): Finding[] {
   ];
 }
 
-async function checkSkew({ client }: RedisConnection, machineNow: () => number): Promise<Finding[]> {
+async function checkSkew({ client }: Server, machineNow: () => number): Promise<Finding[]> {
   const sent = machineNow();
-  const [seconds, micros] = (await client.time()) as unknown as [string, string];
+  const told = await readTime(client);
   const received = machineNow();
-  const skew = (sent + received) / 2 - (Number(seconds) * 1_000 + Number(micros) / 1_000);
+  const skew = (sent + received) / 2 - told;
   if (Math.abs(skew) <= maxSkewMs) return [];
   const how = `${Math.round(Math.abs(skew) / 1_000)} s ${skew > 0 ? "ahead of" : "behind"}`;
   return [

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Clock, Logger } from "../ports.ts";
 import { createDampedWarning, type RedisConnection } from "./connection.ts";
+import { readTime } from "./nodes.ts";
 import { redisErrorCode } from "./redis-error.ts";
 
 export type RedisClockOptions = {
@@ -43,11 +44,11 @@ export function createRedisClock(options: RedisClockOptions): RedisClock {
 
   async function refresh(): Promise<void> {
     const sent = steady();
-    const [seconds, micros] = (await options.connection.use((client) => client.time())) as unknown as [string, string];
+    const told = await options.connection.use(readTime);
     const received = steady();
     if (asked && received - sent > maxRoundTripMs) return;
     now();
-    measured = Number(seconds) * 1_000 + Number(micros) / 1_000 - (sent + received) / 2;
+    measured = told - (sent + received) / 2;
     if (!asked || offset - measured > maxSlewMs) offset = measured;
     asked = true;
   }

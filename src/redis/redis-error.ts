@@ -17,7 +17,13 @@ const tlsAdvice: Record<string, string> = {
 };
 
 /** Codes for which waiting longer is of no use. */
-export const hopelessCodes: ReadonlySet<string> = new Set(["NOAUTH", "WRONGPASS", "NOPERM", ...Object.keys(tlsAdvice)]);
+export const hopelessCodes: ReadonlySet<string> = new Set([
+  "NOAUTH",
+  "WRONGPASS",
+  "NOPERM",
+  "SENTINELAUTH",
+  ...Object.keys(tlsAdvice),
+]);
 
 /** What to do about each class of refusal or loss. Keys are reply codes of Redis and error codes of sockets. */
 const advice: Record<string, string> = {
@@ -30,9 +36,15 @@ const advice: Record<string, string> = {
   MISCONF: "it cannot save to disk and refuses writes; look at its log and its disk",
   MASTERDOWN: "its link to the primary is down; wait, or point the URL at the primary",
   NOREPLICAS: "too few replicas are connected for a write; bring them back or lower min-replicas-to-write",
-  CLUSTERDOWN: "the cluster is down; bring its nodes back",
+  CLUSTERDOWN: "the cluster is down, or a part of it without a primary; bring its nodes back",
+  MOVED:
+    "it is a node of a cluster and has only a part of the keys; write the URL like redis+cluster://HOST:PORT,HOST:PORT",
   CROSSSLOT: "keys fall into several slots of the cluster; set a prefix with a hash tag, such as {drover}",
   BUSY: "a script of another client blocks it; wait, or end it with SCRIPT KILL",
+  NOSENTINEL:
+    "no sentinel tells where the group's primary is; start them, or correct their addresses and the group's name in the URL",
+  SENTINELAUTH:
+    "the sentinels refused the user name or password; put them into the URL: ?sentinelUsername=NAME&sentinelPassword=PASSWORD",
   ECONNREFUSED: "nothing listens there; start Redis or correct the URL",
   ENOTFOUND: "the host name is unknown; correct the URL",
   EAI_AGAIN: "the host name could not be looked up; check DNS or correct the URL",
@@ -49,7 +61,11 @@ const refusal = /^([A-Z]{2,}) /;
 /** A short code for a failure of Redis or of the way there. Never holds an argument of the command. */
 export function redisErrorCode(error: unknown): string {
   if (!(error instanceof Error)) return "UNKNOWN";
-  return replyCode(error.message) ?? clientCode(error);
+  // What a cluster's client gave up on, and what the last node that it asked had said.
+  const { lastNodeError } = error as { lastNodeError?: unknown };
+  if (lastNodeError) return redisErrorCode(lastNodeError);
+  const [, last] = /^Too many Cluster redirections\. Last error: (?:\w*Error: )?(.*)/s.exec(error.message) ?? [];
+  return replyCode(last ?? error.message) ?? clientCode(error);
 }
 
 /** The code that Redis's answer begins with. */
@@ -65,8 +81,14 @@ function replyCode(message: string): string | undefined {
 function clientCode(error: Error): string {
   const { code } = error as { code?: unknown };
   if (typeof code === "string") return code;
+  if (error.message.startsWith("All sentinels are unreachable")) {
+    return /\b(NOAUTH|WRONGPASS|NOPERM)\b/.test(error.message) ? "SENTINELAUTH" : "NOSENTINEL";
+  }
   if (/timed out|ETIMEDOUT/.test(error.message)) return "ETIMEDOUT";
-  const lost = /Connection is closed|isn't writeable|aborted due to connection/i.test(error.message);
+  const lost =
+    /Connection is closed|isn't writeable|aborted due to connection|Cluster isn't ready|startup nodes|Socket timeout/i.test(
+      error.message,
+    );
   return lost || error.name === "MaxRetriesPerRequestError" ? "CLOSED" : "UNKNOWN";
 }
 

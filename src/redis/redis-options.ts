@@ -30,9 +30,13 @@ export function toRedisOptions(target: RedisTarget, role: ConnectionRole): Redis
  * subscriber of a cluster goes to one node at a time, since what is published anywhere is heard on every node.
  */
 export function makeClient(target: RedisTarget, role: ConnectionRole, name?: string, start = true): RedisClient {
-  const ours = { ...roleOptions(role), ...(name ? { connectionName: name } : {}) };
   const given = toClient(target);
   refuseUnsafe(given, role, isInstance(target));
+  const canFailOver = isCluster(given) || Boolean(given.options.sentinels?.length);
+  const ours = {
+    ...roleOptions(role, canFailOver ? longestPauseOfMany : longestPauseMs),
+    ...(name ? { connectionName: name } : {}),
+  };
   const client = isCluster(given) ? makeForCluster(given, role, ours) : makeForServer(given, ours);
   if (start) client.connect().catch(() => {}); // The error event tells it too, and every later try.
   return client;
@@ -138,8 +142,8 @@ function refuseUnsafeOptions(options: RedisOptions, role: ConnectionRole, isCopy
   }
 }
 
-function roleOptions(role: ConnectionRole): RedisOptions {
-  const pace = createPace();
+function roleOptions(role: ConnectionRole, pauseMs: number): RedisOptions {
+  const pace = createPace(pauseMs);
   const common: RedisOptions = {
     lazyConnect: true,
     // The shapes of replies that this code and BullMQ's reckon with.
@@ -157,18 +161,21 @@ function roleOptions(role: ConnectionRole): RedisOptions {
 }
 
 const forgetRefusalsMs = 10_000;
+const longestPauseMs = 2_000;
+/** Where another server takes over within seconds, it is looked for more often. */
+const longestPauseOfMany = 500;
 
 /**
- * When to connect again. After a lost connection 50 ms, doubling to 2 s. A server that is reached but refuses (a demoted
+ * When to connect again. After a lost connection 50 ms, doubling to `longestMs`. A server that is reached but refuses (a demoted
  * primary, one that loads) is left sooner than it was met, so those refusals are counted and slow the next try.
  */
-function createPace(): { retryDelay(times: number): number; refused(error: Error): boolean } {
+function createPace(longestMs: number): { retryDelay(times: number): number; refused(error: Error): boolean } {
   let refusals = 0;
   let refusedAt = 0;
   return {
     retryDelay(times) {
       const tries = Math.max(times, performance.now() - refusedAt < forgetRefusalsMs ? refusals : 0);
-      const delay = Math.min(50 * 2 ** Math.min(tries - 1, 10), 2_000);
+      const delay = Math.min(50 * 2 ** Math.min(tries - 1, 10), longestMs);
       return delay + Math.floor(Math.random() * 100);
     },
     refused(error) {

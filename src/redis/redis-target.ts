@@ -2,6 +2,7 @@ import { Cluster, type ClusterNode, type ClusterOptions, Redis, type RedisOption
 import { DroverError } from "../core/errors.ts";
 import type { KnownSecret } from "../core/redact-words.ts";
 import { type ManyHosts, splitHosts } from "../redis-url.ts";
+import { hashTag } from "./keys.ts";
 import { splitTls } from "./redis-tls.ts";
 
 /** What commands are sent on: to one server, wherever it is found, or to a cluster, node by node. */
@@ -53,6 +54,19 @@ export function toClient(target: RedisTarget): RedisClient {
     );
   }
   return new Redis({ ...target, lazyConnect: true, replyMapping: "legacy" });
+}
+
+/**
+ * All keys of one script must lie in one slot of a cluster.
+ *
+ * @throws DroverError "invalid" for a cluster and a prefix without a hash tag.
+ */
+export function refuseUntagged(target: RedisTarget, prefix: string): void {
+  if (hashTag(prefix) !== undefined || !isCluster(toClient(target))) return;
+  throw new DroverError(
+    "invalid",
+    `prefix: "${prefix}" has no hash tag, which a cluster needs to keep the keys of a run together. Write it as "{${prefix}}" (DROVER_PREFIX).`,
+  );
 }
 
 function fromUrl(text: string): RedisClient {

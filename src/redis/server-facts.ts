@@ -1,8 +1,10 @@
 import type { FleetView } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
+import { readTime, type Server, serversOf } from "./nodes.ts";
 import { unwrap } from "./read.ts";
 import { isRefusal } from "./redis-error.ts";
+import { isCluster, type RedisClient } from "./redis-target.ts";
 
 /** What a command gives, undefined if the host refuses it; other failures are thrown. */
 export async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | undefined> {
@@ -15,30 +17,44 @@ export async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | undef
 }
 
 /** The fields of INFO; undefined when the host refuses it. */
-export async function readInfo({ client }: RedisConnection): Promise<Record<string, string> | undefined> {
+export async function readInfo({ client }: Pick<Server, "client">): Promise<Record<string, string> | undefined> {
   const text = await unlessRefused(() => client.info("default"));
   if (text === undefined) return undefined;
   const lines = text.split("\r\n").filter((line) => line.includes(":"));
   return Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)]));
 }
 
-/** A server's version and size as far as it tells them, its time, and how long it takes to answer. */
+/**
+ * A server's version and size as far as it tells them, its time, and how long it takes to answer. Of a cluster: the sizes
+ * of its primaries together, and the version of one.
+ */
 export async function readServerFacts(connection: RedisConnection): Promise<Pick<FleetView, "at" | "redis">> {
   await connection.ready();
   const sentAt = performance.now();
-  const [seconds, micros] = (await connection.use((client) => client.time())) as unknown as [string, string];
+  const at = Math.floor(await connection.use(readTime));
   const roundTripMs = performance.now() - sentAt;
-  const at = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
-  const info = (await connection.use(() => readInfo(connection))) ?? {};
-  const maxMemoryBytes = toNumber(info.maxmemory);
+  const infos = await connection.use(readInfos);
+  const maxMemoryBytes = sum(infos, "maxmemory");
   const redis = {
-    version: info.redis_version,
-    usedMemoryBytes: toNumber(info.used_memory),
+    version: infos[0]?.redis_version,
+    usedMemoryBytes: sum(infos, "used_memory"),
     ...(maxMemoryBytes ? { maxMemoryBytes } : {}),
-    clients: toNumber(info.connected_clients),
+    clients: sum(infos, "connected_clients"),
     roundTripMs,
   };
   return { at, redis };
+}
+
+/** INFO of the server, or of each primary of a cluster that answers. */
+async function readInfos(client: RedisClient): Promise<Record<string, string>[]> {
+  if (!isCluster(client)) return [(await readInfo({ client })) ?? {}];
+  const infos = await Promise.allSettled(serversOf(client).map(readInfo));
+  return infos.flatMap((info) => (info.status === "fulfilled" && info.value?.role === "master" ? [info.value] : []));
+}
+
+function sum(infos: readonly Record<string, string>[], field: string): number | undefined {
+  const values = infos.map((info) => toNumber(info[field])).filter((value) => value !== undefined);
+  return values.length === 0 ? undefined : values.reduce((total, value) => total + value, 0);
 }
 
 function toNumber(text: string | undefined): number | undefined {

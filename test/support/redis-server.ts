@@ -51,6 +51,25 @@ export async function startPrivateRedis(options: TestRedisOptions): Promise<Cont
   const port = options.port ?? (await freePort());
   const dir = options.dir ?? (await mkdtemp(join(tmpdir(), "drover-redis-")));
   const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", dir, ...baseArgs, ...(options.args ?? [])];
+  const server = await control(program, args, port);
+  return {
+    ...server,
+    async stop() {
+      await server.stop();
+      if (options.dir === undefined) await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A sentinel by its configuration, which it rewrites. */
+export async function startSentinel(configPath: string, port: number): Promise<ControlledServer> {
+  const program = await findProgram("redis-server", "valkey-server");
+  if (!program) throw new Error("tests of failovers need redis-server or valkey-server on PATH");
+  return control(program, [configPath, "--sentinel"], port);
+}
+
+/** Starts a server that is stopped, killed and started again. */
+async function control(program: string, args: string[], port: number): Promise<ControlledServer> {
   const url = `redis://127.0.0.1:${port}`;
   let child = await launch(program, args);
   const end = async (signal: "SIGTERM" | "SIGKILL"): Promise<void> => {
@@ -61,10 +80,7 @@ export async function startPrivateRedis(options: TestRedisOptions): Promise<Cont
   };
   return {
     url,
-    async stop() {
-      await end("SIGKILL");
-      if (options.dir === undefined) await rm(dir, { recursive: true, force: true });
-    },
+    stop: () => end("SIGKILL"),
     kill9: () => end("SIGKILL"),
     async restart() {
       await end("SIGTERM");
@@ -81,7 +97,7 @@ function launch(program: string, args: string[]): Promise<ChildProcess> {
     const onExit = (code: number | null): void => reject(new Error(`${program} ended with ${code}:\n${output}`));
     const onData = (data: Buffer): void => {
       output = (output + data.toString()).slice(-4_000);
-      if (!/ready to accept connections/i.test(output)) return;
+      if (!/ready to accept connections|Sentinel ID is/i.test(output)) return;
       child.off("exit", onExit);
       child.stdout.off("data", onData);
       child.stdout.resume();
