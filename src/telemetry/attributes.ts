@@ -1,6 +1,6 @@
 import type { Attributes } from "@opentelemetry/api";
-import type { AgentDefinition } from "../core/agent.ts";
 import type { Run, Usage } from "../core/run.ts";
+import type { ModelFacts, RunFacts } from "./step-facts.ts";
 
 // The one file that knows attribute names. OpenTelemetry GenAI semantic conventions v0.1.0 (on semconv v1.45.0, status
 // "development"), from github.com/open-telemetry/semantic-conventions-genai; the names on npm are older ones. What the
@@ -21,7 +21,7 @@ export const spanNames = {
 export const operation = (name: Operation): Attributes => ({ "gen_ai.operation.name": name });
 
 /** What every span of a run carries. A run outside a session has no conversation, and none is made up for it. */
-export function ofRun(run: Run): Attributes {
+export function ofRun(run: RunFacts): Attributes {
   return {
     "drover.run.id": run.runId,
     "gen_ai.agent.name": run.agent,
@@ -63,7 +63,7 @@ export const ofServer = (server: { address: string; port: number }): Attributes 
   "server.port": server.port,
 });
 
-export const ofModel = (definition: AgentDefinition): Attributes => ({
+export const ofModel = (definition: ModelFacts): Attributes => ({
   "gen_ai.provider.name": definition.provider,
   "gen_ai.request.model": definition.model,
 });

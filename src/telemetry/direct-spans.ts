@@ -7,30 +7,14 @@ import type { SpanPlan } from "./spans.ts";
 /** Hands a finished span of a sampled run to the exporter. */
 export type PutSpan = (plan: SpanPlan, trace: RunTrace) => void;
 
-/** Limits that a tracer would put on attributes. */
-const limits = [
-  "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
-  "OTEL_ATTRIBUTE_COUNT_LIMIT",
-  "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
-  "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
-];
+/** What is the same in all spans of a process. */
+export type SpanOrigin = Pick<ReadableSpan, "resource" | "instrumentationScope">;
 
 /**
  * Our spans are over when they are made, and whether they are recorded was decided when their run was created. So they go
- * straight to the processor: a tracer would ask its sampler again, and copy and check each attribute, which took as long as
- * all else that a step's span costs.
- *
- * @param like a span of our tracer's, for what is the same in all.
- * @returns undefined where the tracer is needed after all: it records nothing, or the environment limits attributes.
+ * straight to the processor: a tracer would ask its sampler again, and copy and check each attribute.
  */
-export function createDirectSpans(
-  env: Record<string, string | undefined>,
-  processor: SpanProcessor,
-  like: object,
-): PutSpan | undefined {
-  if (limits.some((name) => env[name])) return undefined;
-  if (!("resource" in like && "instrumentationScope" in like)) return undefined;
-  const { resource, instrumentationScope } = like as ReadableSpan;
+export function createDirectSpans(processor: SpanProcessor, origin: SpanOrigin): PutSpan {
   return (plan, trace) => {
     const { traceId, flags: traceFlags } = trace;
     const context: SpanContext = { traceId, spanId: plan.spanId, traceFlags };
@@ -53,8 +37,7 @@ export function createDirectSpans(
       links: [],
       events: [],
       ended: true,
-      resource,
-      instrumentationScope,
+      ...origin,
       droppedAttributesCount: 0,
       droppedEventsCount: 0,
       droppedLinksCount: 0,

@@ -4,6 +4,7 @@ import type { OutsideWait, StepSpan } from "../ports.ts";
 import * as names from "./attributes.ts";
 import { toArguments, toInputMessages, toInstructions, toOutputMessages, toResult } from "./content.ts";
 import { deriveSpanId, isRootReserved, stepSpanId } from "./ids.ts";
+import type { StepFacts } from "./step-facts.ts";
 
 /** A span as plain data: what is to be emitted, before any SDK is asked. Times are epoch ms. */
 export type SpanPlan = {
@@ -18,97 +19,94 @@ export type SpanPlan = {
   errorType?: string | undefined;
 };
 
-/** The span of a step: `chat <model>` or `execute_tool <tool>`, right under the run's root. */
-export function planStep(span: StepSpan, withContent: boolean): SpanPlan {
-  const own = toPart(span, withContent);
+/** The span of a step: `chat <model>` or `execute_tool <tool>`, right under the run's root. `content`: see `contentOf`. */
+export function planStep(step: StepFacts, content: Attributes = {}): SpanPlan {
+  const own = toPart(step);
   return {
     kind: own.kind,
     name: own.name,
-    spanId: stepSpanId(span.run.runId, stepNameOf(span)),
-    parentSpanId: span.run.trace.rootSpanId,
-    startedAt: span.startedAt,
-    endedAt: span.endedAt,
+    spanId: stepSpanId(step.run.runId, stepNameOf(step)),
+    parentSpanId: step.run.trace.rootSpanId,
+    startedAt: step.startedAt,
+    endedAt: step.endedAt,
     errorType: own.errorType,
     attributes: {
       ...own.attributes,
-      ...names.ofRun(span.run),
-      ...names.ofStep({ ...span, name: own.step }),
-      ...names.ofTimes(span),
+      ...content,
+      ...names.ofRun(step.run),
+      ...names.ofStep({ ...step, name: own.step }),
+      ...names.ofTimes(step),
     },
   };
 }
 
 /** The fields of a step's span that name it. */
-export function stepNameOf(span: StepSpan): Parameters<typeof stepSpanId>[1] {
-  const { turn, attempt, owedAt } = span;
-  return span.kind === "tool"
-    ? { kind: "tool", turn, attempt, owedAt, callId: span.call.callId }
-    : { kind: span.kind, turn, attempt, owedAt };
-}
-
-function toPart(span: StepSpan, withContent: boolean): StepPart {
-  if (span.kind === "model") return modelPart(span, withContent);
-  if (span.kind === "tool") return toolPart(span, withContent);
-  return {
-    name: names.spanNames.verify,
-    kind: SpanKind.INTERNAL,
-    step: `verify-${span.turn}`,
-    errorType: span.errorType,
-    attributes: span.feedback !== undefined && withContent ? names.ofFeedback(span.feedback) : {},
-  };
+export function stepNameOf(step: StepFacts): Parameters<typeof stepSpanId>[1] {
+  const { turn, attempt, owedAt } = step;
+  return step.kind === "tool"
+    ? { kind: "tool", turn, attempt, owedAt, callId: step.call.callId }
+    : { kind: step.kind, turn, attempt, owedAt };
 }
 
 type StepPart = { name: string; kind: SpanKind; step: string; errorType: string | undefined; attributes: Attributes };
 
-function modelPart(span: StepSpan & { kind: "model" }, withContent: boolean): StepPart {
-  const { definition, outcome } = span;
-  const reply = outcome.type === "reply" ? outcome : undefined;
+function toPart(step: StepFacts): StepPart {
+  if (step.kind === "model") return modelPart(step);
+  if (step.kind === "tool") return toolPart(step);
+  const { turn, errorType } = step;
+  return { name: names.spanNames.verify, kind: SpanKind.INTERNAL, step: `verify-${turn}`, errorType, attributes: {} };
+}
+
+function modelPart(step: StepFacts & { kind: "model" }): StepPart {
+  const { definition, outcome } = step;
   const spent = outcome.usage.inputTokens + outcome.usage.outputTokens > 0;
   return {
     name: `${names.operations.chat} ${definition.model}`,
     kind: SpanKind.CLIENT,
-    step: `model-${span.turn}`,
-    errorType: span.errorType ?? (outcome.type === "failure" ? outcome.failure.code : undefined),
+    step: `model-${step.turn}`,
+    errorType: step.errorType ?? outcome.failure?.code,
     attributes: {
       ...names.operation(names.operations.chat),
       ...names.ofModel(definition),
-      ...(span.server ? names.ofServer(span.server) : {}),
+      ...(step.server ? names.ofServer(step.server) : {}),
       ...names.ofRequest(definition.request, outcome.dropped),
-      ...names.ofResponse({ ...outcome, finishReason: reply?.finishReason }),
-      ...(reply || spent ? { ...names.ofUsage(outcome.usage), ...names.ofCache(outcome.usage) } : {}),
-      ...(withContent ? modelContent(span) : {}),
+      ...names.ofResponse(outcome),
+      ...(outcome.type === "reply" || spent
+        ? { ...names.ofUsage(outcome.usage), ...names.ofCache(outcome.usage) }
+        : {}),
     },
   };
 }
 
-/** Made only if it is recorded: it grows with the transcript. */
-function modelContent({ request, outcome }: StepSpan & { kind: "model" }): Attributes {
-  return names.ofModelContent({
-    instructions: toInstructions(request.instructions),
-    input: toInputMessages(request.messages),
-    output: outcome.type === "reply" ? toOutputMessages(outcome.reply, outcome.finishReason) : undefined,
-  });
-}
-
-function toolPart(span: StepSpan & { kind: "tool" }, withContent: boolean): StepPart {
-  const { call, effect, description } = span;
+function toolPart(step: StepFacts & { kind: "tool" }): StepPart {
+  const { call, effect, description } = step;
   return {
     name: `${names.operations.tool} ${call.name}`,
     kind: SpanKind.INTERNAL,
     step: call.callId,
-    errorType: span.errorType,
+    errorType: step.errorType,
     attributes: {
       ...names.operation(names.operations.tool),
       ...names.ofTool({ name: call.name, id: call.id, callId: call.callId, effect, description }),
-      ...(withContent ? toolContent(span) : {}),
     },
   };
 }
 
-function toolContent({ call, result }: StepSpan & { kind: "tool" }): Attributes {
-  return names.ofToolContent({
-    arguments: toArguments(call.arguments),
-    result: result === undefined ? undefined : toResult(result),
+/** What a step's span tells of content. Made only if it is recorded: it grows with the transcript. */
+export function contentOf(span: StepSpan): Attributes {
+  if (span.kind === "verify") return span.feedback === undefined ? {} : names.ofFeedback(span.feedback);
+  if (span.kind === "tool") {
+    const { call, result } = span;
+    return names.ofToolContent({
+      arguments: toArguments(call.arguments),
+      result: result === undefined ? undefined : toResult(result),
+    });
+  }
+  const { request, outcome } = span;
+  return names.ofModelContent({
+    instructions: toInstructions(request.instructions),
+    input: toInputMessages(request.messages),
+    output: outcome.type === "reply" ? toOutputMessages(outcome.reply, outcome.finishReason) : undefined,
   });
 }
 

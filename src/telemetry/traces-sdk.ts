@@ -13,11 +13,11 @@ import { toError } from "../core/errors.ts";
 import type { Redactor } from "../core/redact.ts";
 import type { Logger } from "../ports.ts";
 import type { Traces } from "./combine.ts";
-import { createDirectSpans } from "./direct-spans.ts";
-import { createSpanExporter } from "./exporter.ts";
 import { createShared, type Env, flush, isTrue, ownResource, readExporters, readOtlp, type Way } from "./otlp.ts";
 import { createReservedIds } from "./reserved-ids.ts";
 import { createSampler } from "./sampler.ts";
+import { canSkipTracer, openSpanChannel } from "./span-channel.ts";
+import { createSpanProcessor } from "./span-processor.ts";
 import { createTelemetry, createTelemetryOnForeignProvider } from "./tracing.ts";
 
 const require = createRequire(import.meta.url);
@@ -60,19 +60,12 @@ function isProviderRegistered(): boolean {
   return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer("drover") !== undefined;
 }
 
-function startSdk(env: Env, { endpoint, protocol }: Way, captureContent: boolean, logger: Logger): StartedSdk {
+function startSdk(env: Env, way: Way, captureContent: boolean, logger: Logger): StartedSdk {
   const { NodeSDK } = require("@opentelemetry/sdk-node") as typeof import("@opentelemetry/sdk-node");
   const sdkTrace = require("@opentelemetry/sdk-trace") as typeof import("@opentelemetry/sdk-trace");
   const { envDetector } = require("@opentelemetry/resources") as typeof import("@opentelemetry/resources");
   const ids = createReservedIds();
-  const exporter = createSpanExporter({ protocol, where: endpoint, logger });
-  const processor = new sdkTrace.BatchSpanProcessor({
-    exporter,
-    ...countFrom("maxQueueSize", env.OTEL_BSP_MAX_QUEUE_SIZE),
-    ...countFrom("maxExportBatchSize", env.OTEL_BSP_MAX_EXPORT_BATCH_SIZE),
-    ...countFrom("scheduledDelayMillis", env.OTEL_BSP_SCHEDULE_DELAY),
-    ...countFrom("exportTimeoutMillis", env.OTEL_BSP_EXPORT_TIMEOUT),
-  });
+  const { processor, giveUp } = createSpanProcessor(env, way, logger);
   const had = { context: hasContextManager(), propagation: propagation.fields().length > 0 };
   const sdk = new NodeSDK({
     resource: ownResource(),
@@ -90,11 +83,16 @@ function startSdk(env: Env, { endpoint, protocol }: Way, captureContent: boolean
   reachEarlyTracers(early);
   const tracer = trace.getTracer("drover");
   // Never ended, so never exported.
-  const put = createDirectSpans(env, processor, tracer.startSpan("probe"));
+  const probe = tracer.startSpan("probe");
+  const channel = canSkipTracer(env, probe) ? openSpanChannel(probe, way, logger) : undefined;
   return {
-    traces: (log, redactor) => createTelemetry({ tracer, ids, put, captureContent, logger: log, redactor }),
+    traces: (log, redactor) => createTelemetry({ tracer, ids, channel, captureContent, logger: log, redactor }),
     async stop() {
-      await flush(sdk, exporter.giveUp);
+      const shutdown = async (): Promise<void> => void (await Promise.all([sdk.shutdown(), channel?.shutdown()]));
+      await flush({ shutdown }, () => {
+        giveUp();
+        channel?.giveUp();
+      });
       // Gives the process's slots back, so that tracing can be started again in it.
       trace.disable();
       logs.disable();
@@ -102,12 +100,6 @@ function startSdk(env: Env, { endpoint, protocol }: Way, captureContent: boolean
       if (!had.propagation) propagation.disable();
     },
   };
-}
-
-/** A setting as a variable of the environment has it; what is no count leaves the SDK's default. */
-function countFrom(name: string, text: string | undefined): Record<string, number> {
-  const count = Number(text?.trim() || Number.NaN);
-  return Number.isInteger(count) && count >= 0 ? { [name]: count } : {};
 }
 
 /**

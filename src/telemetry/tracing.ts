@@ -16,12 +16,13 @@ import type { Run, RunTrace } from "../core/run.ts";
 import type { Logger } from "../ports.ts";
 import { errorType, operation, operations, ownWords, spanNames } from "./attributes.ts";
 import type { Traces } from "./combine.ts";
-import type { PutSpan } from "./direct-spans.ts";
 import { createGuard } from "./guard.ts";
 import { reserveTrace, type StepName, stepSpanId } from "./ids.ts";
 import { createNoTelemetry, parentOf } from "./no-telemetry.ts";
 import type { ReservedIds } from "./reserved-ids.ts";
-import { planApproval, planEnd, planRoot, planStart, planStep, type SpanPlan, stepNameOf } from "./spans.ts";
+import type { SpanChannel } from "./span-channel.ts";
+import { contentOf, planApproval, planEnd, planRoot, planStart, planStep, type SpanPlan, stepNameOf } from "./spans.ts";
+import { createFactsMaker } from "./step-facts.ts";
 
 export type TelemetryOptions = {
   tracer: Tracer;
@@ -43,15 +44,19 @@ export const decidedKey: symbol = createContextKey("drover sampling decided");
  *
  * Never throws because of telemetry; the first trouble is logged, once.
  */
-export function createTelemetry(options: TelemetryOptions & { ids: ReservedIds; put?: PutSpan | undefined }): Traces {
-  const { tracer, ids, put } = options;
+export function createTelemetry(
+  options: TelemetryOptions & { ids: ReservedIds; channel?: SpanChannel | undefined },
+): Traces {
+  const { tracer, ids, channel, redactor = createRedactor(), captureContent = false } = options;
   const guard = createGuard(options.logger, "telemetry failed; runs go on without it");
-  const redact = spanRedactor(options.redactor ?? createRedactor());
+  const clean = createCleaner(redactor);
+  const redact = spanRedactor(redactor, clean);
+  const factsOf = createFactsMaker(redactor, clean);
   const emit = (run: Run, plan: () => SpanPlan): void =>
     guard(() => {
       if (!isSampled(run.trace)) return;
       const span = redact(plan());
-      if (put) return put(span, run.trace);
+      if (channel?.put({ type: "plan", plan: span, trace: run.trace })) return;
       const parent = decided(run.trace, span.parentSpanId);
       finish(
         ids.use({ traceId: run.trace.traceId, spanId: span.spanId }, () => start(tracer, span, parent)),
@@ -76,7 +81,12 @@ export function createTelemetry(options: TelemetryOptions & { ids: ReservedIds; 
       const active = guard(() => contextOf(run.trace, stepSpanId(run.runId, step)));
       return active ? context.with(active, fn) : fn();
     },
-    recordStep: (span) => emit(span.run, () => planStep(span, options.captureContent === true)),
+    recordStep(span) {
+      const sendFacts = (): boolean =>
+        isSampled(span.run.trace) && channel?.put({ type: "step", step: factsOf(span) }) === true;
+      if (!captureContent && guard(sendFacts)) return;
+      emit(span.run, () => planStep(span, captureContent ? contentOf(span) : undefined));
+    },
     recordApproval: (run, call) => emit(run, () => planApproval(run, call)),
     recordEnd: (run) => emit(run, () => planEnd(run)),
   };
@@ -94,7 +104,8 @@ export function createTelemetry(options: TelemetryOptions & { ids: ReservedIds; 
 export function createTelemetryOnForeignProvider(options: TelemetryOptions): Traces {
   const { tracer } = options;
   const guard = createGuard(options.logger, "telemetry failed; runs go on without it");
-  const redact = spanRedactor(options.redactor ?? createRedactor());
+  const { redactor = createRedactor() } = options;
+  const redact = spanRedactor(redactor, createCleaner(redactor));
   const roots = createPending();
   const steps = createPending();
   const emit = (run: Run, plan: () => SpanPlan, begun?: Span): void =>
@@ -131,7 +142,7 @@ export function createTelemetryOnForeignProvider(options: TelemetryOptions): Tra
     recordStep: (span) =>
       emit(
         span.run,
-        () => planStep(span, options.captureContent === true),
+        () => planStep(span, options.captureContent ? contentOf(span) : undefined),
         steps.take(keyOf(span.run, stepNameOf(span))),
       ),
     recordApproval: (run, call) => emit(run, () => planApproval(run, call)),
@@ -183,29 +194,33 @@ const contextUnder = (parent: SpanContext | undefined): Context =>
 const decided = (ids: RunTrace, parentSpanId: string | undefined): Context =>
   contextOf(ids, parentSpanId).setValue(decidedKey, true);
 
-/** A span's name, error and attributes as they may be shown; ids and times stay. */
 /** Short values come again in every span of a run or an agent: so many that hold no secret are remembered. */
 const rememberedValues = 2_000;
-const rememberedLength = 64;
+const rememberedLength = 256;
 
-function spanRedactor(redactor: Redactor): (plan: SpanPlan) => SpanPlan {
+/** Redacts one text, which may be JSON. */
+function createCleaner(redactor: Redactor): (text: string) => string {
   const clean = new Set<string>();
-  const once = (value: string): string => {
-    if (clean.has(value)) return value;
-    const redacted = redactor.json(value);
+  return (text) => {
+    if (clean.has(text)) return text;
+    const redacted = redactor.json(text);
     if (clean.size >= rememberedValues) clean.clear();
-    if (redacted === value && value.length <= rememberedLength) clean.add(value);
+    if (redacted === text && text.length <= rememberedLength) clean.add(text);
     return redacted;
   };
+}
+
+/** A span's name, error and attributes as they may be shown; ids and times stay. */
+function spanRedactor(redactor: Redactor, clean: (text: string) => string): (plan: SpanPlan) => SpanPlan {
   const redact = (value: Attributes[string]): Attributes[string] => {
-    if (typeof value === "string") return once(value);
+    if (typeof value === "string") return clean(value);
     return Array.isArray(value) && typeof value[0] === "string" ? redactor.value(value) : value;
   };
   // In place: a plan is made for one span, and copying its attributes for each would cost as much as making them.
   return (plan) => {
     const { attributes, errorType } = plan;
     for (const name in attributes) if (!ownWords.has(name)) attributes[name] = redact(attributes[name]);
-    return { ...plan, name: once(plan.name), errorType: errorType === undefined ? undefined : once(errorType) };
+    return { ...plan, name: clean(plan.name), errorType: errorType === undefined ? undefined : clean(errorType) };
   };
 }
 

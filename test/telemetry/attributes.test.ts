@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createNoTelemetry } from "../../src/telemetry/no-telemetry.ts";
-import { planApproval, planEnd, planRoot, planStart, planStep } from "../../src/telemetry/spans.ts";
+import { contentOf, planApproval, planEnd, planRoot, planStart, planStep } from "../../src/telemetry/spans.ts";
 import { approval, aRun, ended, modelSpan, toolSpan } from "./fixtures.ts";
 
 // Dashboards and alerts are built on these names: one that changes is a release note, and one that is not in the
@@ -30,7 +30,7 @@ const keys = (plan: { attributes: object }): string[] => Object.keys(plan.attrib
 
 test("every span of a dry run, and of no other, says so", () => {
   const dry = { ...run, dryRun: true };
-  const plans = [planRoot(dry), planStart(dry), planStep(toolSpan(dry), false), planStep(modelSpan(dry), false)];
+  const plans = [planRoot(dry), planStart(dry), planStep(toolSpan(dry)), planStep(modelSpan(dry))];
   for (const plan of [...plans, planApproval(dry, approval), planEnd(dry)]) {
     expect(plan.attributes).toMatchObject({ "drover.dry_run": true });
   }
@@ -38,7 +38,7 @@ test("every span of a dry run, and of no other, says so", () => {
 });
 
 test("chat", () => {
-  expect(keys(planStep(modelSpan(run), true))).toEqual(
+  expect(keys(planStep(modelSpan(run), contentOf(modelSpan(run))))).toEqual(
     [
       ...everyRun,
       ...everyStep,
@@ -75,7 +75,7 @@ test("chat", () => {
 });
 
 test("execute_tool", () => {
-  expect(keys(planStep(toolSpan(run), true))).toEqual(
+  expect(keys(planStep(toolSpan(run), contentOf(toolSpan(run))))).toEqual(
     [
       ...everyRun,
       ...everyStep,

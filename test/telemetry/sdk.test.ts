@@ -220,9 +220,9 @@ describe("a collector in trouble", () => {
     for (const attempt of [1, 2, 3]) {
       telemetry.recordStep(modelSpan(run, { attempt }));
       const seen = receiver.bodies.length;
-      await vi.waitUntil(() => receiver.bodies.length > seen);
+      await vi.waitUntil(() => receiver.bodies.length > seen, 10_000);
     }
-    await vi.waitUntil(() => logger.lines.length > 0);
+    await vi.waitUntil(() => logger.lines.length > 0, 10_000);
     const before = performance.now();
     await shutdown();
     expect(performance.now() - before).toBeLessThan(2_500);
@@ -241,7 +241,7 @@ describe("a collector in trouble", () => {
     for (let attempt = 1; attempt <= 5_000; attempt += 1) telemetry.recordStep(toolSpan(run, { attempt }));
     // A tenth of a millisecond each would be far too slow already; usual are some microseconds.
     expect(performance.now() - before).toBeLessThan(1_500);
-    await vi.waitUntil(() => logger.lines.length > 0);
+    await vi.waitUntil(() => logger.lines.length > 0, 10_000);
     await shutdown();
     expect(logger.lines).toHaveLength(1);
     expect(logger.lines[0]?.fields).toEqual({ collector: "http://127.0.0.1:9", error: "ECONNREFUSED" });

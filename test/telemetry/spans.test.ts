@@ -1,7 +1,7 @@
 import { SpanKind } from "@opentelemetry/api";
 import { describe, expect, test } from "vitest";
 import { createNoTelemetry } from "../../src/telemetry/no-telemetry.ts";
-import { planEnd, planStep } from "../../src/telemetry/spans.ts";
+import { contentOf, planEnd, planStep } from "../../src/telemetry/spans.ts";
 import { aRun, canary, createdAt, ended, modelSpan, toolSpan } from "./fixtures.ts";
 
 const run = aRun(createNoTelemetry());
@@ -10,7 +10,7 @@ const nothing = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
 
 describe("a model call", () => {
   test("values", () => {
-    const plan = planStep(modelSpan(run), false);
+    const plan = planStep(modelSpan(run));
     expect(plan).toMatchObject({ name: "chat qwen3-32b", kind: SpanKind.CLIENT, parentSpanId: run.trace.rootSpanId });
     expect(plan.attributes).toMatchObject({
       "gen_ai.operation.name": "chat",
@@ -33,10 +33,7 @@ describe("a model call", () => {
       ...span.definition,
       request: { temperature: "hot", seed: 7, n: 1, top_p: 0.5, response_format: { type: "text" } },
     };
-    const { attributes } = planStep(
-      { ...span, definition: odd, outcome: { ...span.outcome, dropped: ["seed"] } },
-      false,
-    );
+    const { attributes } = planStep({ ...span, definition: odd, outcome: { ...span.outcome, dropped: ["seed"] } });
     const parameters = Object.entries(attributes).filter(([key]) => /\.request\.|output\.type/.test(key));
     expect(Object.fromEntries(parameters)).toEqual({
       "gen_ai.request.model": "qwen3-32b",
@@ -47,10 +44,7 @@ describe("a model call", () => {
   });
 
   test("that failed names a class of error, never its message, and no usage if none was spent", () => {
-    const plan = planStep(
-      modelSpan(run, { outcome: { type: "failure", failure, usage: nothing, dropped: [] } }),
-      false,
-    );
+    const plan = planStep(modelSpan(run, { outcome: { type: "failure", failure, usage: nothing, dropped: [] } }));
     expect(plan.errorType).toBe("http_503");
     expect(JSON.stringify(plan)).not.toContain(canary);
     expect(plan.attributes).not.toHaveProperty("gen_ai.usage.input_tokens");
@@ -60,7 +54,6 @@ describe("a model call", () => {
     const usage = { ...nothing, inputTokens: 5 };
     const plan = planStep(
       modelSpan(run, { outcome: { type: "failure", failure, usage, dropped: [] }, errorType: "cut" }),
-      false,
     );
     expect(plan.errorType).toBe("cut");
     expect(plan.attributes).toMatchObject({ "gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 0 });
@@ -69,14 +62,14 @@ describe("a model call", () => {
 
 describe("content", () => {
   test("is absent unless asked for", () => {
-    const plans = [planStep(modelSpan(run), false), planStep(toolSpan(run), false), planEnd(ended(run))];
+    const plans = [planStep(modelSpan(run)), planStep(toolSpan(run)), planEnd(ended(run))];
     expect(JSON.stringify(plans)).not.toContain(canary);
   });
 
   test("has the shapes of the conventions when it is", () => {
     const parsed = (attributes: object, name: string): unknown =>
       JSON.parse((attributes as Record<string, string>)[name] ?? "");
-    const chat = planStep(modelSpan(run), true).attributes;
+    const chat = planStep(modelSpan(run), contentOf(modelSpan(run))).attributes;
     expect(parsed(chat, "gen_ai.system_instructions")).toEqual([{ type: "text", content: `be kind ${canary}` }]);
     expect(parsed(chat, "gen_ai.input.messages")).toEqual([
       { role: "user", parts: [{ type: "text", content: canary }] },
@@ -91,7 +84,7 @@ describe("content", () => {
         finish_reason: "tool_call",
       },
     ]);
-    const tool = planStep(toolSpan(run), true).attributes;
+    const tool = planStep(toolSpan(run), contentOf(toolSpan(run))).attributes;
     expect(parsed(tool, "gen_ai.tool.call.arguments")).toEqual({ why: canary });
     expect(parsed(tool, "gen_ai.tool.call.result")).toEqual({ said: canary });
   });
