@@ -9,6 +9,7 @@
 // T5. A started call that is not repeatable becomes ready again only by a person's word (invariant 4).
 
 import { append, type Change, type Draft, endRun, finish, log, makeDraft, oweModel } from "./change.ts";
+import type { RunParent } from "./child.ts";
 import type { EventMeta, RunEvent } from "./event.ts";
 import { deadlineAtBegin } from "./limits.ts";
 import type { Message } from "./message.ts";
@@ -61,7 +62,7 @@ function applyAnytime(draft: Draft, event: AnytimeEvent): boolean {
     case "retry_requested":
       return retryRequested(draft, event);
     case "child_retried":
-      return isNextRetry(draft.run, event) && retryRequested(draft, { ...event, type: "retry_requested" });
+      return isNextRetry(draft.run, event) && retriedByParent(draft, event);
     case "session_passed":
       return moveInSession(draft, event);
     case "parent_told":
@@ -251,6 +252,12 @@ function retryRequested(draft: Draft, event: EventOf<"retry_requested">): boolea
   run.deadlineAt = run.deadlineMs === undefined ? undefined : meta.at + run.deadlineMs;
   log(draft, { type: "run_retried", by: event.by });
   oweAgain(draft);
+  return true;
+}
+
+function retriedByParent(draft: Draft, { by, retry }: EventOf<"child_retried">): boolean {
+  if (!retryRequested(draft, { type: "retry_requested", by })) return false;
+  draft.run.parent = { ...(draft.run.parent as RunParent), retries: retry };
   return true;
 }
 
