@@ -1,0 +1,121 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { PermanentError, RetryableError } from "../core/errors.ts";
+import { rulingOn } from "../core/policy.ts";
+import type { Agent } from "../define-agent.ts";
+import { hashText } from "../engine/hash.ts";
+import type { AgentCode, ModelClient } from "../ports.ts";
+import type { Tool, ToolContext } from "../tools/define-tool.ts";
+import { createToolCaller } from "../tools/tool-caller.ts";
+import type { Execution } from "./execution.ts";
+import { randomFor } from "./random.ts";
+import { modelOf, type Scripts } from "./script.ts";
+
+export type ChaosAgentOptions = {
+  scripts: Scripts;
+  seed: number;
+  /** Whether the code of a tool is executed; otherwise a stub stands in for it. */
+  isReal: (tool: Tool) => boolean;
+  /** Told of every execution, at the moment it happens. */
+  note: (execution: Execution) => void;
+  /** How long a stub takes at most, in ms; default 0. */
+  stubMs?: number | undefined;
+  /** Told of every model call before it is made. */
+  onModelCall?: ((call: { runId: string; turn: number; attempt: number }) => void) | undefined;
+};
+
+/** Of a stub: a call whose worker is lost is given up after this time. */
+const stubTimeoutMs = 2_000;
+
+/** Which tools run for real unless told otherwise: those that change nothing. */
+export function isHarmless(tool: Tool): boolean {
+  return tool.effect === "read";
+}
+
+/**
+ * The same agent with a scripted model and tools that are watched. Limits of its models fall away, since none is asked;
+ * those of stubbed tools' rates too.
+ */
+export function chaosAgent(agent: Agent, options: ChaosAgentOptions): Agent {
+  const tools = agent.tools.map((tool) => watched(tool, options));
+  const model = watchedModel(modelOf(options.scripts), options);
+  const toCode = (code: AgentCode, ruleOn: Parameters<typeof createToolCaller>[1]): AgentCode => ({
+    ...code,
+    model,
+    modelGate: () => ({ key: `model:chaos/${code.definition.model}`, model: code.definition.model }),
+    modelRetry: { attempts: 5, delayMs: 50 },
+    secrets: undefined,
+    tools: createToolCaller(tools, ruleOn),
+    summariser: {
+      ...code.summariser,
+      model,
+      gate: () => ({ key: "model:chaos/summary", model: "chaos" }),
+      retry: { attempts: 5, delayMs: 50 },
+    },
+  });
+  return {
+    ...agent,
+    tools,
+    code: toCode(agent.code, undefined),
+    codeUnder: (policy) => toCode(agent.codeUnder(policy), (tool) => rulingOn(policy, { agent: agent.name, tool })),
+  };
+}
+
+function watchedModel(model: ModelClient, { onModelCall }: ChaosAgentOptions): ModelClient {
+  if (!onModelCall) return model;
+  return {
+    call(request) {
+      const { runId, turn, attempt } = request;
+      onModelCall({ runId, turn, attempt });
+      return model.call(request);
+    },
+  };
+}
+
+function watched(tool: Tool, options: ChaosAgentOptions): Tool {
+  if (tool.answeredBy) return tool;
+  const real = options.isReal(tool);
+  const stubbed = real
+    ? {}
+    : { timeoutMs: Math.min(tool.timeoutMs, stubTimeoutMs), rate: undefined, approvalExpiresMs: undefined };
+  return {
+    ...tool,
+    ...stubbed,
+    execute: async (args, context) => {
+      const { runId, callId, idempotencyKey: key, attempt } = context;
+      const note = (
+        what: { type: "begun" } | { type: "ended"; outcome: "ok" | "retry" | "failed" | "threw"; result?: string },
+      ) => options.note({ ...what, tool: tool.name, runId, callId, key, attempt, pid: process.pid, at: Date.now() });
+      note({ type: "begun" });
+      try {
+        const value = real ? await tool.execute(args, context) : await stub(tool, context, options);
+        note({ type: "ended", outcome: "ok", result: hashOf(value) });
+        return value;
+      } catch (thrown) {
+        note({ type: "ended", outcome: outcomeOf(thrown) });
+        throw thrown;
+      }
+    },
+  };
+}
+
+function outcomeOf(thrown: unknown): "retry" | "failed" | "threw" {
+  if (thrown instanceof RetryableError) return "retry";
+  return thrown instanceof PermanentError ? "failed" : "threw";
+}
+
+function hashOf(value: unknown): string {
+  return hashText(JSON.stringify(value) ?? "undefined").slice(0, 12);
+}
+
+/** Takes a little while, and now and then asks to be called again. The same call gets the same result. */
+async function stub(
+  tool: Tool,
+  { runId, callId, attempt, signal }: ToolContext,
+  options: ChaosAgentOptions,
+): Promise<string> {
+  const random = randomFor(options.seed, "stub", runId, callId, attempt);
+  const takesMs = random.between(0, options.stubMs ?? 0);
+  if (attempt === 1 && random.chance(1 / 8)) throw new RetryableError(`${tool.name} is busy`, { delayMs: 50 });
+  if (takesMs > 0) await sleep(takesMs, undefined, { signal });
+  return `${tool.name}: stub of ${callId} in ${runId}`;
+}

@@ -1,0 +1,156 @@
+import type { Agent } from "../define-agent.ts";
+import type { RunStore } from "../ports.ts";
+import type { Tool } from "../tools/define-tool.ts";
+import { type Finding, judge, toJudged } from "./judge.ts";
+import { type Played, play } from "./play.ts";
+import { faultsAt, type PointFault } from "./ports.ts";
+import { createRandom, randomFor } from "./random.ts";
+import type { Schedule } from "./schedule.ts";
+import type { Scripts } from "./script.ts";
+import { shrink } from "./shrink.ts";
+import { addTally, noTally, type Tally } from "./tally.ts";
+
+export type PointOptions = {
+  agent: Agent;
+  seed: number;
+  scripts: Scripts;
+  isReal: (tool: Tool) => boolean;
+  breakStore?: ((store: RunStore) => RunStore) | undefined;
+};
+
+export type PointSearch = PointOptions & {
+  /** Plays with several faults in random places, after each fault alone was tried everywhere. */
+  randomPlays: number;
+  /** No play begins once it is aborted. */
+  signal?: AbortSignal | undefined;
+  onProgress?: ((done: number, of: number) => void) | undefined;
+};
+
+export type Failure = { schedule: Schedule; findings: Finding[] };
+
+export type PointReport = {
+  tally: Tally;
+  /** Port calls of the undisturbed run. */
+  points: number;
+  plays: number;
+  /** How it ends when nobody disturbs it. */
+  undisturbed: Played;
+  /** The first failure, shrunk. */
+  failure?: Failure | undefined;
+};
+
+const runIdOf = (agent: Agent): string => `chaos-${agent.name}`.slice(0, 100);
+/** A play with more faults would take a run of its own for each. */
+const mostFaults = 6;
+
+/**
+ * Tries every fault at every port call of a run of this agent, one by one, and then several together at random places.
+ * Ends with the first failure, shrunk.
+ */
+export async function searchPoints(options: PointSearch): Promise<PointReport> {
+  const { agent, seed, signal, onProgress, randomPlays } = options;
+  const runId = runIdOf(agent);
+  const undisturbed = await play({ ...options, runId, schedule: [] });
+  const calm = judgePlay(options, runId, undisturbed);
+  const tally = addTally(noTally(), tallyOf(undisturbed, calm));
+  const report = { tally, points: undisturbed.calls.length, plays: 1, undisturbed };
+  if (calm.length > 0) return { ...report, failure: toFailure(options, runId, [], calm) };
+  const singles = eachPoint(undisturbed.calls);
+  const random = randomFor(seed, "points", agent.name);
+  const total = singles.length + randomPlays;
+  for (let index = 0; index < total && !signal?.aborted; index += 1) {
+    const faults = singles[index] ?? manyPoints(random.between(1, 1_000_000_000), undisturbed.calls.length);
+    const played = await play({ ...options, runId, schedule: faults });
+    const findings = judgePlay(options, runId, played, undisturbed);
+    addTally(tally, tallyOf(played, findings));
+    report.plays += 1;
+    onProgress?.(index + 1, total);
+    if (findings.length > 0) return { ...report, failure: await shrinkPoints(options, runId, faults, undisturbed) };
+  }
+  return report;
+}
+
+/** Plays one schedule and says what came of it. */
+export async function playPoints(
+  options: PointOptions,
+  { runId, faults }: { runId: string; faults: readonly PointFault[] },
+): Promise<{ tally: Tally; findings: Finding[] }> {
+  const undisturbed = await play({ ...options, runId, schedule: [] });
+  const played = await play({ ...options, runId, schedule: faults });
+  const findings = judgePlay(options, runId, played, undisturbed);
+  return { tally: addTally(noTally(), tallyOf(played, findings)), findings };
+}
+
+function eachPoint(calls: readonly string[]): PointFault[][] {
+  return calls.flatMap((label, index) =>
+    faultsAt(label).flatMap((fault): PointFault[][] => {
+      const point = { call: index + 1, fault };
+      return fault.startsWith("pause") ? [[point], [{ ...point, forSteps: 1 }]] : [[point]];
+    }),
+  );
+}
+
+function manyPoints(seed: number, calls: number): PointFault[] {
+  const random = createRandom(seed);
+  const count = random.between(2, mostFaults);
+  const places = new Set(Array.from({ length: count }, () => random.between(1, Math.ceil(calls * 1.5))));
+  return [...places]
+    .sort((a, b) => a - b)
+    .map((call) => ({ call, fault: random.pick(faultsAt("store.")), forSteps: random.between(0, 4) }));
+}
+
+async function shrinkPoints(
+  options: PointOptions,
+  runId: string,
+  faults: readonly PointFault[],
+  undisturbed: Played,
+): Promise<Failure> {
+  const findingsOf = async (some: readonly PointFault[]): Promise<Finding[]> =>
+    judgePlay(options, runId, await play({ ...options, runId, schedule: some }), undisturbed);
+  const fewest = await shrink(faults, async (some) => (await findingsOf(some)).length > 0);
+  return toFailure(options, runId, fewest, await findingsOf(fewest));
+}
+
+function toFailure(
+  { agent, seed }: PointOptions,
+  runId: string,
+  faults: readonly PointFault[],
+  findings: Finding[],
+): Failure {
+  return { schedule: { layer: "points", agent: agent.name, runId, seed, faults: [...faults] }, findings };
+}
+
+/** What is wrong with a play, by the rules and by how the run goes when nobody disturbs it. */
+export function judgePlay(
+  { agent, scripts, isReal }: PointOptions,
+  runId: string,
+  played: Played,
+  undisturbed: Played = played,
+): Finding[] {
+  const tools = new Map(agent.tools.map((tool) => [tool.name, toJudged(tool)]));
+  const { run, messages, feed, executions, trouble } = played;
+  const end = undisturbed.run;
+  // What a real tool says may differ from one time to the next, and with it how a run ends.
+  const anyReal = agent.tools.some(
+    (tool) => !tool.answeredBy && isReal(tool) && !tool.idempotent && tool.effect !== "read",
+  );
+  const ends = end && !anyReal ? { status: end.status, stopReason: end.stopReason } : undefined;
+  const findings = judge({ runId, run, messages, feed, executions, tools, script: scripts(runId), ends });
+  if (trouble === undefined || findings.some(({ kind }) => kind === "lost" || kind === "stuck")) return findings;
+  return [...findings, { kind: "stuck", runId, message: trouble }];
+}
+
+function tallyOf(played: Played, findings: readonly Finding[]): Tally {
+  const { happened } = played;
+  const count = (...kinds: string[]): number => happened.filter((kind) => kinds.includes(kind)).length;
+  return {
+    ...noTally(findings),
+    runs: 1,
+    kills: count("kill_before", "kill_after", "kill_in_flight"),
+    pauses: count("pause_before", "pause_after"),
+    lostReplies: count("reply_lost", "sent_twice"),
+    outages: count("refused"),
+    redeliveries: played.redeliveries,
+    unknown: played.messages.filter((message) => message.role === "tool" && message.outcome === "unknown").length,
+  };
+}
