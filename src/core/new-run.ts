@@ -3,17 +3,7 @@ import { type Limits, limitsSchema, type ToolSpec } from "./agent.ts";
 import { callerToolsSchema } from "./caller-tools.ts";
 import type { RunParent } from "./child.ts";
 import { type InputMessage, inputSchema, type Message } from "./message.ts";
-import {
-  answerReader,
-  familyReader,
-  minReader,
-  noUsage,
-  type Run,
-  type RunTrace,
-  type SessionPlace,
-  schemaVersion,
-  sessionReader,
-} from "./run.ts";
+import { minReader, noUsage, type Run, type RunTrace, type SessionPlace, schemaVersion } from "./run.ts";
 
 const runIdPattern: RegExp = /^(?=.*[A-Za-z])[A-Za-z0-9._-]{1,128}$/;
 
@@ -105,7 +95,6 @@ export function makeRun(input: NewRun): Run {
   if (input.session !== undefined) {
     return {
       ...common,
-      minReader: Math.max(common.minReader, sessionReader),
       pendingInput: input.messages,
       baseMessage: 0,
       messageCount: 0,
@@ -125,20 +114,11 @@ function makePlace(notBefore: number | undefined): SessionPlace {
   return { state: "delayed", round: 1, owedAt: 1, notBefore };
 }
 
-/** An older reader knows nothing of dry runs and would act. */
-const dryRunReader = 2;
-
-function readerOf({ parent, dryRun }: NewRun, hasTools: boolean): number {
-  if (parent) return familyReader;
-  if (hasTools) return answerReader;
-  return dryRun ? dryRunReader : minReader;
-}
-
 function makeCommon(input: NewRun, limits: Limits): Run {
   const tools = input.tools?.length ? input.tools : undefined;
   return {
     schemaVersion,
-    minReader: readerOf(input, tools !== undefined),
+    minReader,
     runId: input.runId,
     agent: input.agent,
     revision: 1,

@@ -3,9 +3,12 @@ import type { CallChild, LeftChildren, RunParent } from "./child.ts";
 import type { Decision, Extra, Message } from "./message.ts";
 import type { Summary } from "./window.ts";
 
-/** Version of the stored form written by this code, and the oldest reader that may touch what it writes. */
+/**
+ * Version of the stored form written by this code, and the oldest reader that may touch the runs it makes: an older one
+ * takes their feeds for streams. Runs that an older version made keep their form, and their readers.
+ */
 export const schemaVersion = 4;
-export const minReader = 1;
+export const minReader = 4;
 /** The oldest reader of a run in a session: an older one knows nothing of shared transcripts. */
 export const sessionReader = 2;
 /** The oldest reader of a run that waits, or may come to wait, for an answer from outside: an older one knows no such calls. */

@@ -5,7 +5,7 @@ import { owed } from "../core/owed.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { lineEntryOf, transcriptOf } from "../core/session.ts";
 import { type Keys, listMember } from "./keys.ts";
-import { encodeFeedEntries, encodeHead, encodeMessage } from "./run-codec.ts";
+import { encodeFeedEntry, encodeHead, encodeMessage } from "./run-codec.ts";
 
 /** What one run of the commit script does. `previous` is null for a run that must not exist yet. */
 export type CommitInput = {
@@ -50,11 +50,12 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
       own.channel,
       own.ended,
       entries.at(-1)?.seq ?? "",
-      encodeFeedEntries(entries),
+      entries.length,
       indexes.length,
       append.length,
       results.length,
       head.remove.length,
+      ...entries.map(encodeFeedEntry),
       ...indexes.flatMap(([key, ...change]) => [firstIndexKey + indexKeys.indexOf(key), ...change]),
       ...append.flatMap((item) =>
         item.type === "message" ? ["message", encodeMessage(item.message)] : ["result", item.callId],

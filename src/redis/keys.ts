@@ -10,7 +10,7 @@ export type RunKeys = {
   results: string;
   /** Hash: what was cut out of results for the model, in pieces; see `createOutputs`. */
   outputs: string;
-  /** Stream: what was committed, a row per commit; ids are `<seq of its last entry>-0`. */
+  /** List: what was committed, entry N at index N - 1. A stream for runs of older versions; see `commitScript`. */
   feed: string;
   /** Stream: text as it arrives; dropped some minutes after the end. */
   live: string;
@@ -101,6 +101,8 @@ export type Keys = {
   lease(name: string): string;
   /** Pub/sub channel: a run was changed from outside its steps. */
   control: string;
+  /** String: who paused the fleet, when and why; not there while it is not paused. */
+  fleetPause: string;
   /** String: the number of shards that the installation has. */
   shards: string;
 };
@@ -167,6 +169,7 @@ export function createKeys(prefix: string = defaultPrefix, channels: string = pr
     responses: `${ours}:responses`,
     lease: (name) => `${ours}:lease:${name}`,
     control: `${channels}:r:control`,
+    fleetPause: `${ours}:pause`,
     shards: `${ours}:shards`,
   };
 }

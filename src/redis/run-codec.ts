@@ -18,7 +18,7 @@ const fixedSchema = z.object({
 });
 
 const objectSchema = z.record(z.string(), z.unknown());
-const entriesSchema = z.array(z.looseObject({ type: z.string(), at: time, turn: count }));
+const entrySchema = z.looseObject({ type: z.string(), at: time, turn: count });
 const toolMessageSchema = z.looseObject({ role: z.literal("tool"), callId: z.string(), content: contentSchema });
 
 /** Fields that stay as the run was created with them. They lie apart, so that a commit does not write them again. */
@@ -146,13 +146,18 @@ export function decodeResult(json: string, where: string): ToolMessage {
   return parse(toolMessageSchema, parseJson(json, where), where) as unknown as ToolMessage;
 }
 
-/** The feed entries of one commit, without their sequence numbers: the stream id is that of the last one. */
-export function encodeFeedEntries(entries: FeedEntry[]): string {
-  return JSON.stringify(entries.map(({ seq: _seq, ...rest }) => rest));
+/** A feed entry without its sequence number, which its place in the feed tells. */
+export function encodeFeedEntry({ seq: _seq, ...rest }: FeedEntry): string {
+  return JSON.stringify(rest);
 }
 
-export function decodeFeedEntries(id: string, json: string, where: string): FeedEntry[] {
-  const entries = parse(entriesSchema, parseJson(json, where), where);
+export function decodeFeedEntry(seq: number, json: string, where: string): FeedEntry {
+  return { seq, ...parse(entrySchema, parseJson(json, where), where) } as FeedEntry;
+}
+
+/** The entries of one commit in the feed of a run that an older version made; `id` is that of the last one. */
+export function decodeFeedRow(id: string, json: string, where: string): FeedEntry[] {
+  const entries = parse(z.array(entrySchema), parseJson(json, where), where);
   const first = Number(id.split("-")[0]) - entries.length + 1;
   return entries.map((entry, index) => ({ seq: first + index, ...entry }) as FeedEntry);
 }

@@ -8,7 +8,8 @@ import { liveAfterEndMs } from "./commit-plan.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { maxPage, runScript } from "./read.ts";
-import { decodeEntry, decodeFeedEntries, decodeResult, parseStored } from "./run-codec.ts";
+import { redisErrorCode } from "./redis-error.ts";
+import { decodeEntry, decodeFeedEntry, decodeFeedRow, decodeResult, parseStored } from "./run-codec.ts";
 import { publishLiveScript } from "./scripts.ts";
 
 const liveEntriesKept = 10_000;
@@ -60,13 +61,23 @@ export function createReaders(connection: RedisConnection, keys: Keys): Readers 
     async readFeed(runId, after, limit) {
       const count = Math.min(limit, maxPage);
       if (count < 1) return [];
-      const start = `${Math.max(0, Math.trunc(after)) + 1}-0`;
-      const rows = await connection.use((client) => client.xrange(keys.run(runId).feed, start, "+", "COUNT", count));
-      // A row holds the entries of one commit, and may begin before the one asked for.
-      return rows
-        .flatMap(([id, fields]): FeedEntry[] => decodeFeedEntries(id, fields[1] ?? "", `feed of run ${runId}`))
-        .filter(({ seq }) => seq > after)
-        .slice(0, count);
+      const { feed } = keys.run(runId);
+      const from = Math.max(0, Math.trunc(after));
+      const where = `feed of run ${runId}`;
+      return connection.use(async (client) => {
+        try {
+          const entries = await client.lrange(feed, from, from + count - 1);
+          return entries.map((json, index) => decodeFeedEntry(from + index + 1, json, where));
+        } catch (error) {
+          if (redisErrorCode(error) !== "WRONGTYPE") throw error;
+        }
+        const rows = await client.xrange(feed, `${from + 1}-0`, "+", "COUNT", count);
+        // A row holds the entries of one commit, and may begin before the one asked for.
+        return rows
+          .flatMap(([id, fields]): FeedEntry[] => decodeFeedRow(id, fields[1] ?? "", where))
+          .filter(({ seq }) => seq > from)
+          .slice(0, count);
+      });
     },
 
     async publishLive(runId, deltas) {

@@ -30,9 +30,9 @@ end
  * ARGV: 1 expected revision ("" if the run must not exist), 2 expected token, 3 the commit's own token,
  * 4 transcript length before the commit ("" if it may be any), 5 "fresh" to drop what the run held before, 6 the run
  * id, 7 its score in `owing` ("" for none), 8 "expire:<ms>" or "persist" or "" for the live text, 9 channel to publish
- * on, 10 channel to publish on when the run ends, 11 sequence number of the last feed entry ("" for none), 12 JSON list
- * of the feed entries; 13 to 16: how many index changes,
- * appended messages, early results and removed fields follow. Then these, flat: index changes (number of the key, "add"
+ * on, 10 channel to publish on when the run ends, 11 sequence number of the last feed entry ("" for none); 12 to 16: how
+ * many feed entries, index changes, appended messages, early results and removed fields follow. Then these, flat: feed
+ * entries (JSON), index changes (number of the key, "add"
  * or "remove" for a set, "push" or "drop" for a list, and member; "end", "more" or "less": see `applyIndex`),
  * appended messages ("message" and entry, or "result" and call id), early results (call id, JSON), fields removed from
  * the head (name), and to the end fields set in the head (name, value).
@@ -42,6 +42,9 @@ end
  *
  * Reads come first and the head is written last, so that an error leaves the run as it was. A Redis whose memory is
  * full refuses a script at its first write or not at all, and DEL is never refused: a write that is comes before it.
+ *
+ * The feed is a list, its entry N at index N - 1: a stream takes over 4 KB as soon as it has an entry. Runs made by readers
+ * before 4 have a stream, with one row per commit, and keep it.
  */
 export const commitScript: string = `${applyIndex}
 local stored = redis.call('HMGET', KEYS[1], 'rev', 'tok', 'counted')
@@ -54,7 +57,8 @@ if rev ~= ARGV[1] or tok ~= ARGV[2] then
 end
 
 local fresh = ARGV[5] == 'fresh'
-local indexAt = 17
+local feedAt = 17
+local indexAt = feedAt + ARGV[12]
 local appendAt = indexAt + 3 * ARGV[13]
 local resultAt = appendAt + 2 * ARGV[14]
 local removeAt = resultAt + 2 * ARGV[15]
@@ -77,9 +81,17 @@ if fresh then
   redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[#KEYS])
 end
 if ARGV[11] ~= '' then
-  local added = redis.pcall('XADD', KEYS[4], ARGV[11] .. '-0', 'e', ARGV[12])
-  if added.err and string.find(added.err, 'equal or smaller', 1, true) then return {-1, 'feed'} end
-  if added.err then return added end
+  local length = redis.pcall('LLEN', KEYS[4])
+  if type(length) == 'table' then
+    local row = '[' .. table.concat(ARGV, ',', feedAt, indexAt - 1) .. ']'
+    local added = redis.pcall('XADD', KEYS[4], ARGV[11] .. '-0', 'e', row)
+    if added.err and string.find(added.err, 'equal or smaller', 1, true) then return {-1, 'feed'} end
+    if added.err then return added end
+  elseif length ~= ARGV[11] - ARGV[12] then
+    return {-1, 'feed'}
+  else
+    for i = feedAt, indexAt - 1, 1000 do redis.call('RPUSH', KEYS[4], unpack(ARGV, i, math.min(i + 999, indexAt - 1))) end
+  end
 end
 for i = indexAt, appendAt - 3, 3 do
   applyIndex(KEYS[tonumber(ARGV[i])], ARGV[i + 1], ARGV[i + 2], stored[3])

@@ -35,7 +35,7 @@ function stepsOf({ run }: World): string[] {
 describe("a run of a session", () => {
   test("is made with its input waiting, in line, and owes a look at the line", () => {
     const { run } = start();
-    expect(run).toMatchObject({ status: "queued", pendingInput: input, messageCount: 0, baseMessage: 0, minReader: 2 });
+    expect(run).toMatchObject({ status: "queued", pendingInput: input, messageCount: 0, baseMessage: 0 });
     expect(run.model).toBeUndefined();
     expect(lineEntryOf(run)).toEqual({ runId: "run-1", round: 1 });
     expect(owed(run)).toEqual([
@@ -46,7 +46,7 @@ describe("a run of a session", () => {
   });
 
   test("one outside sessions has its transcript to itself, as one that an older version made", () => {
-    expect(makeWorld().run).toMatchObject({ minReader: 1, messageCount: 1, inputCount: 1, pendingInput: [] });
+    expect(makeWorld().run).toMatchObject({ messageCount: 1, inputCount: 1, pendingInput: [] });
     expect(transcriptOf(makeWorld().run)).toBe("run-1");
     expect(transcriptOf({ ...makeWorld().run, session: "s" })).toBe("run-1");
     expect(goalOf(makeWorld().run)).toBe(0);

@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 // What only the store on Redis promises: what lies in Redis, what goes over the wire, and what damage does.
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vitest";
+import type { FeedEntry } from "../../src/core/event.ts";
 import type { OpenCall, Run } from "../../src/core/run.ts";
 import { toCommitArguments } from "../../src/redis/commit-plan.ts";
 import { listMember } from "../../src/redis/keys.ts";
@@ -359,10 +360,28 @@ describe("a record that is damaged", () => {
   test("a feed that is ahead of its head is told, and the commit leaves everything as it was", async () => {
     const { store, keys, cli } = setup;
     const run = await created(store);
-    await cli("XADD", keys.run("run-a").feed, "2-0", "e", "{}");
+    await cli("RPUSH", keys.run("run-a").feed, "{}");
     const next = change(run, { turns: 5 }, { append: [message("c")], entries: [inputReceived(2)] });
     await expect(store.commit(next)).rejects.toMatchObject(damaged);
     expect(await store.loadWithMessages("run-a")).toEqual({ run, messages: [user("hello")] });
+  });
+
+  test("a feed that an older version began, a row per commit, is gone on with and read", async () => {
+    const { store, keys, cli } = setup;
+    const run = await created(store);
+    const { feed } = keys.run("run-a");
+    const row = (...entries: FeedEntry[]): string => JSON.stringify(entries.map(({ seq: _seq, ...rest }) => rest));
+    await cli("DEL", feed);
+    await cli("XADD", feed, "1-0", "e", row(runCreated(run)));
+    await cli("XADD", feed, "3-0", "e", row(inputReceived(2), inputReceived(3)));
+    const next = change({ ...run, eventSeq: 3 }, {}, { entries: [inputReceived(4), inputReceived(5)] });
+    await committed(store, next);
+    const all = [runCreated(run), ...[2, 3, 4, 5].map(inputReceived)];
+    expect(await store.readFeed("run-a", 0, 10)).toEqual(all);
+    expect(await store.readFeed("run-a", 2, 2)).toEqual([inputReceived(3), inputReceived(4)]);
+    await cli("XADD", feed, "6-0", "e", "[]");
+    const ahead = change(next.run, {}, { entries: [inputReceived(6)] });
+    await expect(store.commit(ahead)).rejects.toMatchObject(damaged);
   });
 
   test("what is left of a record that lost its head does not hold its id", async () => {
