@@ -1,3 +1,4 @@
+import type { DurabilityTarget } from "./core/durability.ts";
 import type { OperatorLimits } from "./core/fleet-limits.ts";
 import type { Redaction } from "./core/redact-event.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
@@ -6,8 +7,10 @@ import { createFleetReader } from "./fleet.ts";
 import { createIds } from "./ids.ts";
 import { isolatedStep, isolateInChild } from "./isolate.ts";
 import { type OpenShard, openShards } from "./open-shards.ts";
-import type { AgentRegistry, FleetReader, Logger, Presence, Signals, Telemetry } from "./ports.ts";
+import type { AgentRegistry, FleetReader, FleetSwitch, Logger, Presence, Signals, Telemetry } from "./ports.ts";
 import { type ConnectionRole, connect, type RedisConnection, type RedisTarget } from "./redis/connection.ts";
+import { createRedisDurable } from "./redis/durable.ts";
+import { createRedisFleetSwitch } from "./redis/fleet-switch.ts";
 import { createRedisGates } from "./redis/gates.ts";
 import { createKeys } from "./redis/keys.ts";
 import { createRedisPresence } from "./redis/presence.ts";
@@ -34,6 +37,8 @@ export type BackendOptions = {
   /** Share of Redis's memory from which on new runs are refused. */
   memoryLimitPercent: number;
   redaction: Redaction;
+  /** What an acknowledgement waits for; undefined: the commit. */
+  durability?: DurabilityTarget | undefined;
   /** What operators add to the limits of tools and models. */
   limits?: OperatorLimits | undefined;
 };
@@ -44,6 +49,7 @@ export type Backend = SweeperDeps & {
   clock: RedisClock;
   signals: Signals;
   presence: Presence;
+  fleetSwitch: FleetSwitch;
   fleet: FleetReader;
   connection: RedisConnection;
   /** At least one. */
@@ -66,9 +72,12 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
   const isolate = isolatedStep() ? undefined : isolateInChild;
   const gates = createRedisGates({ connection, keys });
   const presence = createRedisPresence({ connection, keys });
+  const fleetSwitch = createRedisFleetSwitch({ connection, keys });
   const places = shards.map((shard) => shard.keys.owing);
   const room = createRedisRoom({ connection, places, limitPercent: options.memoryLimitPercent });
-  const ports = { store, queue, signals, gates, clock, room, ids: createIds() };
+  const durable =
+    options.durability && createRedisDurable({ redis, target: options.durability, keysOf: opened.keysOf, logger });
+  const ports = { store, queue, durable, signals, gates, clock, room, ids: createIds() };
   const engine = createEngine({ ...options, ...ports, isolate, checkValue, tokens: tokenCounter });
   return {
     engine,
@@ -77,9 +86,18 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
     clock,
     signals,
     presence,
+    fleetSwitch,
     responses: createRedisResponseStore({ connection, keys }),
     allRuns: store,
-    fleet: createFleetReader({ connection, keys, shards: shards.map((shard) => shard.keys), presence, store, gates }),
+    fleet: createFleetReader({
+      connection,
+      keys,
+      shards: shards.map((shard) => shard.keys),
+      presence,
+      fleetSwitch,
+      store,
+      gates,
+    }),
     logger,
     telemetry: options.telemetry,
     connection,
@@ -87,7 +105,7 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
     close: async () => {
       engine.close();
       clock.stop();
-      await Promise.allSettled([signals.close(), opened.close()]);
+      await Promise.allSettled([signals.close(), opened.close(), durable?.close()]);
       await connection.close();
     },
   };

@@ -1,27 +1,26 @@
-import { z } from "zod";
 import { type Backend, type BackendOptions, openBackend, type RedisTarget } from "./backend.ts";
 import { defaultPayloadLimitBytes, defaultPrefix } from "./core/defaults.ts";
+import type { Durability } from "./core/durability.ts";
 import { DroverError } from "./core/errors.ts";
-import { type OperatorLimits, operatorLimitsSchema } from "./core/fleet-limits.ts";
+import type { OperatorLimits } from "./core/fleet-limits.ts";
 import type { InputMessage } from "./core/message.ts";
 import { type Policy, parsePolicy } from "./core/policy.ts";
 import type { Redactor } from "./core/redact.ts";
-import { type Retention, retentionSchema } from "./core/retention.ts";
-import { defaultMemoryLimitPercent } from "./core/room.ts";
+import type { Retention } from "./core/retention.ts";
 import type { RunStatus } from "./core/run.ts";
 import type { Agent } from "./define-agent.ts";
 import type { StartOptions } from "./engine/client.ts";
 import type { Engine } from "./engine/engine.ts";
+import { type PauseAllOptions, type PausedFleet, pauseFleet, resumeFleet } from "./engine/fleet-pause.ts";
 import type { RunHandle } from "./engine/run-handle.ts";
 import { type RunView, toView } from "./engine/run-view.ts";
 import type { SessionHandle } from "./engine/session-handle.ts";
 import { isolatedStep } from "./isolate.ts";
 import type { AgentRegistry, FleetView, Logger, RunFilter, Telemetry } from "./ports.ts";
+import { readDurability, readLimits, readMemoryLimit, readRetention, readShards } from "./read-options.ts";
 import { secretsOfEnvironment, toKnown } from "./redaction/known.ts";
 import { type RedactionOptions, toRedaction } from "./redaction/redaction.ts";
-import { hashTag } from "./redis/keys.ts";
 import { redisSecrets, refuseUntagged } from "./redis/redis-target.ts";
-import { mostShards } from "./sharding/slots.ts";
 import { guardTelemetry } from "./telemetry/guard-telemetry.ts";
 import { createLogger, redactLogs } from "./telemetry/logger.ts";
 import { type MetricsListener, type MetricsOptions, serveMetrics } from "./telemetry/metrics-listener.ts";
@@ -32,7 +31,11 @@ export type { MetricsOptions } from "./telemetry/metrics-listener.ts";
 export type { WorkerHandle, WorkOptions } from "./worker.ts";
 
 export type DroverOptions = {
-  /** A URL (`redis://`, `rediss://`, `unix:///path`), ioredis options, or an ioredis instance to copy. */
+  /**
+   * A URL (`redis://`, `rediss://`, `unix:///path`, `redis+sentinel://h1:26379,h2:26379/group`,
+   * `redis+cluster://h1:7000,h2:7001`), ioredis options (`sentinels` with `name`, too), `{ cluster: [nodes], options }`,
+   * or an ioredis `Redis` or `Cluster` to copy.
+   */
   redis: RedisTarget | undefined;
   /** Without agents this is a producer. */
   agents?: readonly Agent[] | undefined;
@@ -48,6 +51,13 @@ export type DroverOptions = {
    * least 1,000 each. A status without one, or with 0, is kept until somebody deletes its runs, which is the default.
    */
   retention?: Retention | undefined;
+  /**
+   * What is waited for before a start or a command is acknowledged, before a tool that may not run again begins, and
+   * before an end is told: `replicas` that have it (a failover loses nothing of it), `fsync: true` for the primary's disk
+   * or a number for those of so many replicas too (Redis 7.2 or later). After `timeoutMs` (default 1,000) a start or
+   * command is refused with "queue_unavailable" and may be repeated, and a tool is begun later. Default: none.
+   */
+  durability?: Durability | undefined;
   /** Default `{drover}`: everything of one installation lives under it, in one slot of a cluster. */
   prefix?: string | undefined;
   /**
@@ -100,6 +110,14 @@ export type Drover = {
   delete(runId: string): Promise<void>;
   /** Workers, queues, limits and Redis as they are now, read at most once a second. @throws DroverError "queue_unavailable" */
   fleet(): Promise<FleetView>;
+  /**
+   * Lets no step begin anywhere until `resumeAll`, whatever is restarted meanwhile: what is being executed may end, and
+   * what is started or retried waits. Resolves once every worker that is there takes no more steps.
+   * @throws DroverError "invalid" "queue_unavailable"
+   */
+  pauseAll(options?: PauseAllOptions): Promise<PausedFleet>;
+  /** Lets the fleet go on where it was. False if it was not paused. */
+  resumeAll(): Promise<boolean>;
   /** Stops its workers and closes its connections. */
   close(): Promise<void>;
 };
@@ -154,6 +172,8 @@ export function createDrover(options: DroverOptions): Drover {
     },
     ...createRunApi(() => backend().engine, backendOptions.redaction.redactor),
     fleet: async () => backend().fleet.read(),
+    pauseAll: async (pause) => pauseFleet({ ...backend(), redactor: backendOptions.redaction.redactor }, pause),
+    resumeAll: async () => resumeFleet(backend()),
     close() {
       closing ??= close();
       return closing;
@@ -227,7 +247,7 @@ export function prepare(
   const limits = readLimits(options.limits);
   const shards = readShards(options.shards, prefix);
   const memoryLimitPercent = readMemoryLimit(options.memoryLimitPercent);
-  const sizes = { payloadLimitBytes, memoryLimitPercent };
+  const sizes = { payloadLimitBytes, memoryLimitPercent, durability: readDurability(options.durability) };
   const backendOptions = { redis, prefix, shards, agents, telemetry, logger, ...sizes, redaction, limits };
   return { backendOptions, renderMetrics, shutdown };
 }
@@ -242,44 +262,6 @@ export function governAgents(agents: readonly Agent[], given: unknown = []): Age
   if (!parsed.ok) throw new DroverError("invalid", `The policy cannot be used: ${parsed.problems.join("; ")}.`);
   const codes = new Map(agents.map((agent) => [agent.name, agent.codeUnder(parsed.policy)]));
   return { get: (name) => codes.get(name) };
-}
-
-/** @throws DroverError "invalid" for a number of shards that cannot be had. */
-function readShards(given: unknown, prefix: string): number {
-  const { success, data } = z.int().min(1).max(mostShards).default(1).safeParse(given);
-  if (!success) {
-    throw new DroverError("invalid", `shards: expected a whole number from 1 to ${mostShards}, got ${String(given)}.`);
-  }
-  if (data > 1 && hashTag(prefix) === undefined) {
-    throw new DroverError("invalid", `prefix: with shards it needs a hash tag. Write it like {${prefix}}.`);
-  }
-  return data;
-}
-
-/** @throws DroverError "invalid" for limits that do not fit, naming every field that is wrong. */
-export function readLimits(given: unknown = {}): OperatorLimits {
-  const { success, data, error } = operatorLimitsSchema.safeParse(given);
-  if (success) return data;
-  const problems = error.issues.map(({ path, message }) => `${path.join(".") || "limits"}: ${message}`);
-  throw new DroverError("invalid", `The limits cannot be used: ${problems.join("; ")}.`);
-}
-
-/** @throws DroverError "invalid" for a share that is none. */
-function readMemoryLimit(given: unknown = defaultMemoryLimitPercent): number {
-  const { success, data } = z.number().gt(0).max(100).safeParse(given);
-  if (success) return data;
-  throw new DroverError(
-    "invalid",
-    `memoryLimitPercent: expected a number above 0 and up to 100, got ${String(given)}.`,
-  );
-}
-
-/** @throws DroverError "invalid" for ages that do not fit, naming every field that is wrong. */
-function readRetention(given: unknown = {}): Retention {
-  const { success, data, error } = retentionSchema.safeParse(given);
-  if (success) return data;
-  const problems = error.issues.map(({ path, message }) => `retention.${path.join(".")}: ${message}`);
-  throw new DroverError("invalid", `The retention cannot be used: ${problems.join("; ")}.`);
 }
 
 function indexAgents(agents: readonly Agent[]): Map<string, Agent> {

@@ -1,4 +1,5 @@
 import { createStepQueue } from "./bullmq/step-queue.ts";
+import type { Run } from "./core/run.ts";
 import { createIds } from "./ids.ts";
 import type { Clock, Logger, RunStore, StepQueue } from "./ports.ts";
 import type { RedisConnection } from "./redis/connection.ts";
@@ -25,6 +26,8 @@ export type OpenShards = {
   store: RunStore;
   queue: StepQueue;
   shards: readonly OpenShard[];
+  /** The keys of the shard that a run is in. */
+  keysOf(run: Run): Keys;
   close(): Promise<void>;
 };
 
@@ -44,7 +47,7 @@ export function openShards({ connection, keys, shards: count, clock, logger }: O
   if (count === 1) {
     const queue = openQueue(keys.prefix);
     const ports = { store: base, queue };
-    return { ...ports, shards: [{ ...ports, keys, sawRun: () => {} }], close: queue.close };
+    return { ...ports, shards: [{ ...ports, keys, sawRun: () => {} }], keysOf: () => keys, close: queue.close };
   }
   const own = shardPrefixes(keys.prefix, count).map((prefix) => createKeys(prefix, keys.prefix));
   const cacheBytes = Math.ceil(defaultCacheBytes / count);
@@ -63,6 +66,7 @@ export function openShards({ connection, keys, shards: count, clock, logger }: O
       queue: queues[shard] as StepQueue,
       sawRun: (runId) => placement.learn(runId, shard),
     })),
+    keysOf: (run) => own[placement.home(run)] as Keys,
     close: async () => void (await Promise.all(queues.map((queue) => queue.close()))),
   };
 }

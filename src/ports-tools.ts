@@ -10,7 +10,8 @@ import type { OutputIssue } from "./core/output.ts";
 export type ToolOutcome =
   | { type: "ok"; content: Content }
   | { type: "failed"; code: "threw" | "timeout"; message: string; trouble?: true | undefined }
-  | { type: "retry"; message: string; delayMs?: number | undefined }
+  /** `notBegun`: it was us who did not let it begin; that is no attempt of the tool's. */
+  | { type: "retry"; message: string; delayMs?: number | undefined; notBegun?: true }
   | { type: "unknown"; code: "threw" | "timeout" | "aborted"; message: string }
   | ChildRequest;
 

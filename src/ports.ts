@@ -157,6 +157,20 @@ export interface StepQueue {
   remove(steps: Step[]): Promise<void>;
 }
 
+/** Waits until what was committed would outlive the server that has it. Absent where an operator asks for no more than a commit. */
+export interface Durable {
+  /** The longest that `confirm` waits, in ms, about. */
+  readonly timeoutMs: number;
+  /**
+   * Resolves when this head, or a later one of the run, is where the operator wants it: on replicas, on disks.
+   *
+   * @param signal gives up
+   * @throws DroverError "queue_unavailable" when it is not there in time, or was lost in a failover: nothing may be
+   * acknowledged or begun that rests on it.
+   */
+  confirm(run: Run, signal?: AbortSignal): Promise<void>;
+}
+
 /** What a worker is given with a step. */
 export type Delivery = {
   step: StepAddress;
@@ -191,6 +205,7 @@ export type { Called, EnterRequest, EnterResult, FleetGates, Gate, GateOccupancy
 export type { ModelClient, ModelFailure, ModelOutcome, ModelRequest, ModelSpec } from "./ports-model.ts";
 export type {
   FleetReader,
+  FleetSwitch,
   FleetView,
   GateView,
   KeyStore,

@@ -86,11 +86,11 @@ const silent = createSilentLogger();
 export async function withDrover<T>(context: Context, fn: (drover: Drover) => Promise<T>): Promise<T> {
   const redis = await findRedisUrl(context);
   const config = context.config();
-  const { prefix, shards, payloadLimitBytes, memoryLimitPercent, logLevel } = config;
+  const { prefix, shards, payloadLimitBytes, memoryLimitPercent, durability, logLevel } = config;
   // What goes wrong is thrown and told once; log lines would tell it twice.
   const logger = logLevel === "debug" ? createLogger({ level: "debug", destination: process.stderr }) : silent;
   const drover = createDrover({
-    ...{ redis, prefix, shards, payloadLimitBytes, memoryLimitPercent, logger },
+    ...{ redis, prefix, shards, payloadLimitBytes, memoryLimitPercent, durability, logger },
     redaction: redactionOf(config),
   });
   try {

@@ -42,6 +42,7 @@ export async function startServer(context: Context, options: ServerOptions): Pro
     shards: config.shards,
     payloadLimitBytes: config.payloadLimitBytes,
     memoryLimitPercent: config.memoryLimitPercent,
+    durability: config.durability,
     logger: createLogger({ level: config.logLevel, destination: process.stderr }),
     redaction: redactionOf(config),
     http: {

@@ -29,7 +29,7 @@ export async function startWorker(context: Context, options: WorkerOptions): Pro
   const config = context.config();
   const { agents, redis, queues, concurrency = config.concurrency } = options;
   const logger = createLogger({ level: config.logLevel, destination: process.stderr });
-  const { prefix, shards, payloadLimitBytes, retention, memoryLimitPercent, policy } = config;
+  const { prefix, shards, payloadLimitBytes, retention, durability, memoryLimitPercent, policy } = config;
   const { stopGraceMs: graceMs, metricsPort: port, metricsHost: host } = config;
   const drover = createDrover({
     redis,
@@ -37,6 +37,7 @@ export async function startWorker(context: Context, options: WorkerOptions): Pro
     shards,
     payloadLimitBytes,
     retention,
+    durability,
     memoryLimitPercent,
     agents,
     logger,

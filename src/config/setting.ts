@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { LogLevel } from "../core/defaults.ts";
+import type { Durability } from "../core/durability.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Retention } from "../core/retention.ts";
 import type { StoredKey } from "../ports.ts";
@@ -18,6 +19,8 @@ export type Config = {
   logLevel: LogLevel;
   payloadLimitBytes: number;
   /** How long workers keep runs that have ended. */
+  /** Undefined: an acknowledgement waits for the commit alone. */
+  durability: Durability | undefined;
   retention: Retention;
   /** Share of Redis's memory from which on new runs are refused. */
   memoryLimitPercent: number;

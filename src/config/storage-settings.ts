@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type Durability, durabilitySchema } from "../core/durability.ts";
 import { type Retention, retentionOfAll, retentionSchema } from "../core/retention.ts";
 import { integer } from "./read-values.ts";
 import type { SettingSpec } from "./setting.ts";
@@ -19,8 +20,33 @@ function readRetention(value: string, context: z.core.$RefinementCtx): Retention
   return parsed.success ? parsed.data : refuse();
 }
 
-/** What keeps Redis from filling up. */
+/** A JSON object, as `createDrover` takes it. */
+function readDurability(value: string, context: z.core.$RefinementCtx): Durability {
+  let given: unknown;
+  try {
+    given = JSON.parse(value);
+  } catch {
+    given = undefined;
+  }
+  const parsed = durabilitySchema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  context.issues.push({ code: "custom", message: "does not fit", input: value });
+  return {};
+}
+
+/** What keeps Redis from filling up, and from losing what was acknowledged. */
 export const storageSpecs: readonly SettingSpec[] = [
+  {
+    key: "durability",
+    name: "DROVER_DURABILITY",
+    description:
+      'What an acknowledgement waits for beyond the primary\'s memory: `{"replicas":1}` for copies on replicas, `{"fsync":true}` for its disk (Redis 7.2 or later), `timeoutMs` (1000) before it is refused.',
+    defaultValue: undefined,
+    expected:
+      'a JSON object of replicas (0 to 16), fsync (true, false or 0 to 16 replicas) and timeoutMs (50 to 60000), such as {"replicas":1}',
+    secret: false,
+    schema: z.string().transform(readDurability),
+  },
   {
     key: "retention",
     name: "DROVER_RETENTION_MS",

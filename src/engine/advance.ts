@@ -2,9 +2,9 @@ import type { Change } from "../core/change.ts";
 import type { RunEvent } from "../core/event.ts";
 import { isSameStep, noLongerOwed, owed, type Step } from "../core/owed.ts";
 import { type Redaction, redactEvent } from "../core/redact-event.ts";
-import type { Run } from "../core/run.ts";
+import { isEnded, type Run } from "../core/run.ts";
 import { transition } from "../core/transition.ts";
-import type { Clock, Ids, Logger, RunStore, StepQueue, Telemetry } from "../ports.ts";
+import type { Clock, Durable, Ids, Logger, RunStore, StepQueue, Telemetry } from "../ports.ts";
 import type { AfterCommit } from "./after-commit.ts";
 import { createInTurn } from "./in-turn.ts";
 import { quietly } from "./quietly.ts";
@@ -45,6 +45,7 @@ type Deps = {
   logger: Logger;
   telemetry: Pick<Telemetry, "count">;
   redaction: Redaction;
+  durable?: Durable | undefined;
 };
 
 /**
@@ -68,6 +69,7 @@ export function createAdvance(deps: Deps): Advance {
       deps.telemetry.count({ what: "commit_conflict" });
       return result.run ?? { run: null, change: null };
     }
+    if (deps.durable && !options.sweepable) await endIsSafe(deps, deps.durable, change);
     afterCommit(change);
     if (after.length > 0) await addSteps(deps, after, options);
     const obsolete = noLongerOwed(change.previous, change.run).filter((step) => mayBeQueued(step, event));
@@ -106,6 +108,13 @@ async function addSteps({ queue, logger }: Deps, steps: Step[], { sweepable }: A
   if (!sweepable) return queue.add(steps);
   const runId = steps[0]?.runId;
   await quietly(logger, { runId }, "a step could not be queued; a sweeper will", () => queue.add(steps));
+}
+
+/** The end of a run is told to others once a failover cannot take it back, or after a while with a warning. */
+async function endIsSafe({ logger }: Deps, durable: Durable, { previous, run }: Change): Promise<void> {
+  if (isEnded(previous) || !isEnded(run)) return;
+  const { runId } = run;
+  await quietly(logger, { runId }, "the end of a run is not safe yet", () => durable.confirm(run));
 }
 
 /** Of two that have one id: another may have taken it since the first was deleted. */

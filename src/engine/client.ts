@@ -11,6 +11,7 @@ import { isEnded, type Run, type RunStatus } from "../core/run.ts";
 import type {
   AgentRegistry,
   Clock,
+  Durable,
   Ids,
   Logger,
   Room,
@@ -42,6 +43,7 @@ export type ClientDeps = {
   /** Default: there is always room. */
   room?: Room | undefined;
   redaction: Redaction;
+  durable?: Durable | undefined;
   /** Those that this process knows. */
   agents: AgentRegistry;
 };
@@ -110,7 +112,9 @@ export function createClient(deps: ClientDeps): Client {
       if (taken) return taken;
     }
     await refuseWithoutRoom(deps, runId, payload);
-    return createRun(deps, runId, payload, options);
+    const run = await createRun(deps, runId, payload, options);
+    await deps.durable?.confirm(run);
+    return run;
   }
 
   async function command(runId: string, event: Command): Promise<{ run: Run; applied: boolean }> {
@@ -121,6 +125,8 @@ export function createClient(deps: ClientDeps): Client {
       // It is committed: whoever works on the run finds out by its next commit.
       await quietly(logger, { runId }, "a change of a run could not be announced", () => signals.announce(runId));
     }
+    // Also where nothing was changed: what had been done before may not be safe yet.
+    await deps.durable?.confirm(run);
     return { run, applied: change !== null };
   }
 

@@ -1,5 +1,5 @@
 import type { Redaction } from "../core/redact-event.ts";
-import type { AgentRegistry, Clock, Ids, Logger, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
+import type { AgentRegistry, Clock, Durable, Ids, Logger, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
 import type { Advance } from "./advance.ts";
 
 /** What every step needs. Wired once by the composition root. */
@@ -14,4 +14,5 @@ export type EngineDeps = {
   logger: Logger;
   advance: Advance;
   redaction: Redaction;
+  durable?: Durable | undefined;
 };

@@ -8,6 +8,7 @@ import type {
   AgentRegistry,
   Clock,
   Delivery,
+  Durable,
   FleetGates,
   Ids,
   Logger,
@@ -45,6 +46,8 @@ export type EngineOptions = {
   payloadLimitBytes: number;
   /** Default: there is always room for runs. */
   room?: Room | undefined;
+  /** Default: what is committed is acknowledged. */
+  durable?: Durable | undefined;
   gates: FleetGates;
   /** What operators add to the limits of tools and models. */
   limits?: OperatorLimits | undefined;

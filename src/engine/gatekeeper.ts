@@ -242,7 +242,7 @@ function makePass({ gates, states, line }: All, target: Target, who: { holder: s
       isProbe = true;
     },
     toolEnded(outcome, aborted) {
-      report(aborted ? "void" : outcomeOf(outcome));
+      report(aborted || (outcome.type === "retry" && outcome.notBegun) ? "void" : outcomeOf(outcome));
       leave();
     },
     modelEnded(outcome) {

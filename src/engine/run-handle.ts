@@ -11,7 +11,7 @@ import type { ResultRange } from "../core/result.ts";
 import { isEnded, type Run, type RunError, type StopReason, type Usage } from "../core/run.ts";
 import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
 import { nameOfRetry } from "../core/transition.ts";
-import type { RunStore, SchemaCheck, Signals } from "../ports.ts";
+import type { Durable, RunStore, SchemaCheck, Signals } from "../ports.ts";
 import { isSameRun } from "./advance.ts";
 import type { Client } from "./client.ts";
 import { toInput } from "./command.ts";
@@ -81,6 +81,14 @@ export type RunHandle<Output = string> = {
   readResult(callId: string, range?: { from?: number; length?: number }): Promise<ResultRange>;
   /** Ends the run; work in flight is aborted. False if it had ended already. */
   cancel(options?: { by?: string; reason?: string }): Promise<boolean>;
+  /**
+   * Lets nothing of the run begin until it is resumed. A step in hand may end; people may decide and send input meanwhile;
+   * its deadline and the expiry of what it asks stay where they are on the clock. False if it is paused already.
+   * @throws DroverError "not_allowed" if it has ended
+   */
+  pause(options?: { by?: string; reason?: string }): Promise<boolean>;
+  /** Goes on where it was. False if it is not paused. @throws DroverError "not_allowed" if it has ended */
+  resume(options?: { by?: string }): Promise<boolean>;
   /** Who did what to the run, in order: derived from its feed, which nobody can change afterwards. */
   audit(): Promise<AuditEntry[]>;
   /**
@@ -111,7 +119,12 @@ export type RunHandle<Output = string> = {
   retry(options?: { limits?: Limits; by?: string; retryId?: string }): Promise<void>;
 };
 
-export type HandleDeps = ReportDeps & { client: Client; signals: Signals; checkValue: SchemaCheck };
+export type HandleDeps = ReportDeps & {
+  client: Client;
+  signals: Signals;
+  checkValue: SchemaCheck;
+  durable?: Durable | undefined;
+};
 
 /** @param read makes the output of a structured answer; without it the output is text. */
 export function createRunHandle<Output = string>(
@@ -143,6 +156,9 @@ export function createRunHandle<Output = string>(
     readResult: async (callId, range) => readKept(store, await client.load(runId), callId, range),
     cancel: async ({ by = "unknown", reason = "cancelled" } = {}) =>
       (await client.command(runId, { type: "cancel_requested", by, reason })).applied,
+    pause: ({ by = "unknown", reason = "no reason given" } = {}) =>
+      holdOrRelease(client, runId, { type: "pause_requested", by, reason }),
+    resume: ({ by = "unknown" } = {}) => holdOrRelease(client, runId, { type: "resume_requested", by }),
     audit: async () => {
       await client.load(runId);
       return redactor.value(auditOf(await readWholeFeed(store, runId)));
@@ -168,6 +184,12 @@ export function createRunHandle<Output = string>(
   };
 }
 
+async function holdOrRelease(client: Client, runId: string, command: Command): Promise<boolean> {
+  const { run, applied } = await client.command(runId, command);
+  if (isEnded(run)) throw new DroverError("not_allowed", `Run "${runId}" is ${run.status}; there is nothing to hold.`);
+  return applied;
+}
+
 /** Where a run is in its session's line, and who is at its head. */
 async function placeInLine(store: RunStore, run: Run): Promise<Pick<RunView, "ahead" | "waitingFor">> {
   const { session = "", place, runId } = run;
@@ -185,7 +207,7 @@ const mostAhead = 1_000;
 const lookEveryMs = 2_000;
 
 async function waitForEnd(
-  { client, signals }: HandleDeps,
+  { client, signals, durable }: HandleDeps,
   runId: string,
   { timeoutMs, signal }: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined },
 ): Promise<Run> {
@@ -199,7 +221,7 @@ async function waitForEnd(
         ring = resolve;
       });
       const run = await loadAgain(client, runId, known);
-      if (run && isEnded(run)) return run;
+      if (run && isEnded(run) && (await isSafe(durable, run))) return run;
       known = run ?? known;
       const leftMs = until - performance.now();
       if (leftMs <= 0 || signal?.aborted) {
@@ -212,6 +234,17 @@ async function waitForEnd(
     }
   } finally {
     unsubscribe();
+  }
+}
+
+/** An end that a failover could still take back is waited for like one to come. */
+async function isSafe(durable: Durable | undefined, run: Run): Promise<boolean> {
+  try {
+    await durable?.confirm(run);
+    return true;
+  } catch (error) {
+    if (!isOutage(error)) throw error;
+    return false;
   }
 }
 

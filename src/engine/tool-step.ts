@@ -1,6 +1,7 @@
+import { isOutage } from "../core/errors.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Content, FullResult, Message, ToolCall } from "../core/message.ts";
-import { nextAttemptAt } from "../core/retry.ts";
+import { backoffMs, nextAttemptAt } from "../core/retry.ts";
 import type { OpenCall, Run } from "../core/run.ts";
 import type { AgentCode, StepOutcome, ToolOutcome } from "../ports.ts";
 import { startChild } from "./children.ts";
@@ -61,7 +62,7 @@ async function start(
 ): Promise<{ run: Run; startToken?: string } | { superseded: Run | null }> {
   if (open.repeatable) return { run };
   const startToken = deps.ids.token();
-  const timeoutAt = deps.clock.now() + open.timeoutMs + lateResultMs;
+  const timeoutAt = deps.clock.now() + (deps.durable?.timeoutMs ?? 0) + open.timeoutMs + lateResultMs;
   const event: RunEvent = { type: "tool_started", step, startToken, timeoutAt };
   const result = await deps.advance(run.runId, event, { head: run });
   if (result.change) {
@@ -82,7 +83,7 @@ type Execution = {
 async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution): Promise<StepOutcome> {
   const { run, open, call, context } = execution;
   const calledAt = deps.clock.now();
-  const outcome = await execute(deps, agent, execution);
+  const outcome = (await refuseUnsafe(deps, execution)) ?? (await execute(deps, agent, execution));
   const answeredAt = deps.clock.now();
   const aborted = context.active.aborted();
   context.pass?.toolEnded(outcome, aborted !== undefined);
@@ -110,6 +111,21 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
     });
   }
   return afterReport(deps, result, context);
+}
+
+/** A start that a failover could take back is no start: the tool might run twice. Nothing has happened yet. */
+async function refuseUnsafe(
+  { durable }: RunStepDeps,
+  { run, startToken, context }: Execution,
+): Promise<Extract<ToolOutcome, { type: "retry" }> | undefined> {
+  if (!durable || startToken === undefined) return undefined;
+  try {
+    await durable.confirm(run, context.active.signal);
+    return undefined;
+  } catch (error) {
+    if (!isOutage(error)) throw error;
+    return { type: "retry", message: "it was not begun: its start is not safe yet", notBegun: true };
+  }
 }
 
 function errorTypeOf(outcome: Exclude<Kept, { type: "ok" }>): string {
@@ -183,9 +199,12 @@ function toEvent(deps: RunStepDeps, agent: AgentCode, execution: Execution, outc
     case "retry": {
       const policy = agent.tools.retryPolicy(open.tool) ?? { attempts: 1, delayMs: 0 };
       const failed = { attempt: open.attempt, at: deps.clock.now(), jitter: deps.ids.random() };
-      // Stopped by us: whatever attempts it has left.
+      // Stopped by us: whatever attempts it has left. What Redis could not keep is tried without limit.
       const stopped = context.active.aborted() !== undefined;
-      const nextAt = stopped ? failed.at : nextAttemptAt(policy, { ...failed, retryAfterMs: outcome.delayMs });
+      const patient = outcome.notBegun ? failed.at + backoffMs(1_000, failed.attempt, failed.jitter) : undefined;
+      const nextAt = stopped
+        ? failed.at
+        : (patient ?? nextAttemptAt(policy, { ...failed, retryAfterMs: outcome.delayMs }));
       if (nextAt !== null)
         return { type: "tool_failed", ...place, error: { code: "retryable", message: outcome.message }, nextAt };
       const content = `"${open.tool}" failed ${open.attempt} times and had no effect. Last error: ${outcome.message}`;

@@ -18,7 +18,15 @@ export type { ListenOptions } from "./listen.ts";
 
 export type DroverServerOptions = Pick<
   DroverOptions,
-  "redis" | "prefix" | "shards" | "payloadLimitBytes" | "memoryLimitPercent" | "telemetry" | "logger" | "redaction"
+  | "redis"
+  | "prefix"
+  | "shards"
+  | "payloadLimitBytes"
+  | "memoryLimitPercent"
+  | "durability"
+  | "telemetry"
+  | "logger"
+  | "redaction"
 > & {
   /** Limits, cookies, keys of the settings; each has a default. */
   http?: Partial<HttpSettings> | undefined;

@@ -3,16 +3,19 @@ import type { OperatorLimits } from "../core/fleet-limits.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Redaction } from "../core/redact-event.ts";
 import type { Agent } from "../define-agent.ts";
-import { createRunApi, type Drover, governAgents, readLimits, type WorkerHandle } from "../drover.ts";
+import { createRunApi, type Drover, governAgents, type WorkerHandle } from "../drover.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
+import { pauseFleet, resumeFleet } from "../engine/fleet-pause.ts";
 import { createIds } from "../ids.ts";
 import type { FleetReader, Logger, RunStore, Signals, Telemetry } from "../ports.ts";
+import { readLimits } from "../read-options.ts";
 import { type RedactionOptions, toRedaction } from "../redaction/redaction.ts";
 import { createSilentLogger, redactLogs } from "../telemetry/logger.ts";
 import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
 import { checkValue } from "../tools/parameters.ts";
 import { type ManualClock, manualClock } from "./manual-clock.ts";
 import { createMemoryFleet } from "./memory-fleet.ts";
+import { createMemoryFleetSwitch, type MemoryFleetSwitch } from "./memory-fleet-switch.ts";
 import { createMemoryGates } from "./memory-gates.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 import { createMemorySignals } from "./memory-signals.ts";
@@ -71,6 +74,7 @@ export function openMemoryBackend(options: MemoryDroverOptions): MemoryBackend {
   const store = createMemoryRunStore({ clock, signals });
   const gates = createMemoryGates({ clock });
   const limits = readLimits(options.limits);
+  const fleetSwitch = createMemoryFleetSwitch();
   const engine = createEngine({
     store,
     queue: ringing,
@@ -88,16 +92,22 @@ export function openMemoryBackend(options: MemoryDroverOptions): MemoryBackend {
   });
   const workers = new Map<WorkerHandle, { startedAt: number }>();
   const codes = options.agents.flatMap(({ name }) => agents.get(name) ?? []);
-  const fleet = createMemoryFleet({ clock, store, queue, gates, limits, agents: codes, workers });
+  const fleet = createMemoryFleet({ clock, fleetSwitch, store, queue, gates, limits, agents: codes, workers });
+
+  const { redactor } = redaction;
+  const presence = { workers: async () => (await fleet.read()).workers };
+  const commandDeps = { fleetSwitch, signals, presence, clock, logger: createSilentLogger(), redactor };
 
   const drover: Drover = {
     async work() {
-      const handle = startMemoryWorker({ engine, queue, clock, wakers, auto: !options.clock });
+      const handle = startMemoryWorker({ engine, queue, clock, wakers, auto: !options.clock, fleetSwitch });
       workers.set(handle, { startedAt: clock.now() });
       const stop = (): Promise<void> => handle.stop().finally(() => workers.delete(handle));
       return { ...handle, stop };
     },
     fleet: () => fleet.read(),
+    pauseAll: (pause) => pauseFleet(commandDeps, pause),
+    resumeAll: () => resumeFleet(commandDeps).finally(ring),
     ...createRunApi(() => engine, redaction.redactor),
     async close() {
       await Promise.all([...workers.keys()].map((worker) => worker.stop()));
@@ -107,7 +117,7 @@ export function openMemoryBackend(options: MemoryDroverOptions): MemoryBackend {
   return { drover, engine, store, signals, fleet, clock, redaction };
 }
 
-type WorkerParts = Omit<Waiting, "running" | "signal"> & { engine: Engine };
+type WorkerParts = Omit<Waiting, "running" | "signal" | "isHeld"> & { engine: Engine };
 
 /** Takes every step that is due at once, and waits for the next one. */
 function startMemoryWorker({ engine, ...parts }: WorkerParts): WorkerHandle {
@@ -115,11 +125,13 @@ function startMemoryWorker({ engine, ...parts }: WorkerParts): WorkerHandle {
   const stopping = new AbortController();
   const running = new Set<Promise<void>>();
   let lastStartedAt: number | undefined;
+  let isPaused = false;
   async function loop(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const taken = queue.take();
+      const isHeld = isPaused || parts.fleetSwitch.isPaused();
+      const taken = isHeld ? undefined : queue.take();
       if (!taken) {
-        await nextChange({ ...parts, running, signal: stopping.signal });
+        await nextChange({ ...parts, running, signal: stopping.signal, isHeld });
         continue;
       }
       lastStartedAt = clock.now();
@@ -130,9 +142,15 @@ function startMemoryWorker({ engine, ...parts }: WorkerParts): WorkerHandle {
     await Promise.all(running);
   }
   const looping = loop();
+  const pause = async (wanted: boolean): Promise<void> => {
+    isPaused = wanted;
+    for (const wake of parts.wakers) wake();
+  };
   return {
     queues: ["model", "tools"],
     stats: () => ({ running: running.size, lastStartedAt }),
+    pause: () => pause(true),
+    resume: () => pause(false),
     stop: () => {
       stopping.abort();
       return looping;
@@ -146,13 +164,16 @@ type Waiting = {
   wakers: Set<() => void>;
   running: Set<Promise<void>>;
   auto: boolean;
+  fleetSwitch: MemoryFleetSwitch;
   signal: AbortSignal;
+  /** Nothing is taken, whatever is due. */
+  isHeld: boolean;
 };
 
 /** Waits until a step may be due: one was added or has ended, or its time has come. */
-async function nextChange({ queue, clock, wakers, running, auto, signal }: Waiting): Promise<void> {
+async function nextChange({ queue, clock, wakers, running, auto, signal, isHeld }: Waiting): Promise<void> {
   const times = queue.list().flatMap(({ state, dueAt }) => (state === "delayed" ? [dueAt] : []));
-  const dueAt = times.length === 0 ? undefined : Math.min(...times);
+  const dueAt = times.length === 0 || isHeld ? undefined : Math.min(...times);
   if (auto && dueAt !== undefined && running.size === 0) {
     clock.advance(dueAt - clock.now());
     return;

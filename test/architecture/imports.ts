@@ -102,6 +102,7 @@ export const layers: readonly Layer[] = [
       "drover.ts",
       "backend.ts",
       "open-shards.ts",
+      "read-options.ts",
       "step-workers.ts",
       "worker.ts",
       "presence.ts",
