@@ -24,7 +24,14 @@ export type HeldSteps = {
   abandon(afterMs: number): void;
 };
 
-export function createHeldSteps(onLost: (jobId: string) => void): HeldSteps {
+/**
+ * @param on.lost the lock of a step is found to be lost.
+ * @param on.outlived such a step has ended, and this process lives.
+ */
+export function createHeldSteps(on: {
+  lost: (jobId: string) => void;
+  outlived: (jobId: string) => void;
+}): HeldSteps {
   const held = new Map<string, HeldStep>();
   return {
     has: (jobId) => held.has(jobId),
@@ -39,8 +46,10 @@ export function createHeldSteps(onLost: (jobId: string) => void): HeldSteps {
       return step;
     },
     end(jobId) {
-      held.get(jobId)?.ended.resolve();
+      const step = held.get(jobId);
+      step?.ended.resolve();
       held.delete(jobId);
+      if (step?.lost) on.outlived(jobId);
     },
     count: () => held.size,
     loseLocks(jobIds) {
@@ -49,7 +58,7 @@ export function createHeldSteps(onLost: (jobId: string) => void): HeldSteps {
         if (!step || step.lost) continue;
         step.lost = true;
         step.controller.abort("lock_lost" satisfies DeliveryAbort);
-        onLost(jobId);
+        on.lost(jobId);
       }
     },
     async idle() {

@@ -1,7 +1,8 @@
 import type { RedisClient } from "./redis-client.ts";
 
 // BullMQ counts each expired lock as a stall. A worker that lost a lock but lives was not lost (invariant 8): Redis was
-// away, or the process was frozen. It says so in a field of its own beside BullMQ's count, and the difference counts.
+// away, or the process was frozen. Once the step has ended there it says so in a field of its own beside BullMQ's count,
+// and the difference counts.
 
 const forgivenField = "forgiven";
 
@@ -9,7 +10,7 @@ const forgivenField = "forgiven";
 const forgiveScript =
   "if redis.call('EXISTS', KEYS[1]) == 1 then return redis.call('HINCRBY', KEYS[1], ARGV[1], 1) end return 0";
 
-/** Records that this job's lock was lost by a worker that is alive. */
+/** Records that this job's lock was lost by a worker that has outlived the step. */
 export async function forgiveLostLock(connection: RedisClient, jobKey: string): Promise<void> {
   await connection.eval(forgiveScript, 1, jobKey, forgivenField);
 }

@@ -57,13 +57,18 @@ const zombieDelayMs = 500;
  */
 export function createProcessor(options: ProcessorOptions): Processor {
   let refusing = false;
-  const held = createHeldSteps((jobId) => {
-    const fields = { queue: options.queue, ...ofJob(jobId) };
-    options.logger.warn(fields, "lost the lock of a step; another worker may have it now");
-    options.telemetry?.count({ what: "lock_lost", queue: options.queue });
-    forgiveLostLock(options.connection, options.toKey(jobId)).catch((error: unknown) => {
-      options.trouble(error, fields, "could not record a lost lock");
-    });
+  const held = createHeldSteps({
+    lost(jobId) {
+      const fields = { queue: options.queue, ...ofJob(jobId) };
+      options.logger.warn(fields, "lost the lock of a step; another worker may have it now");
+      options.telemetry?.count({ what: "lock_lost", queue: options.queue });
+    },
+    // Not before: a step that takes all memory loses its lock first, and then its worker dies of it.
+    outlived(jobId) {
+      forgiveLostLock(options.connection, options.toKey(jobId)).catch((error: unknown) => {
+        options.trouble(error, { queue: options.queue, ...ofJob(jobId) }, "could not record a lost lock");
+      });
+    },
   });
 
   const work = async (job: Job, jobId: string): Promise<string> => {

@@ -71,7 +71,10 @@ export function createAdvance(deps: Deps): Advance {
     }
     if (deps.durable && !options.sweepable) await endIsSafe(deps, deps.durable, change);
     afterCommit(change);
-    if (after.length > 0) await addSteps(deps, after, options);
+    if (after.length > 0) {
+      await addSteps(deps, after, options);
+      await takeBackLate(deps, after);
+    }
     const obsolete = noLongerOwed(change.previous, change.run).filter((step) => mayBeQueued(step, event));
     if (obsolete.length > 0) await queue.remove(obsolete);
     return { run: change.run, change };
@@ -115,6 +118,22 @@ async function endIsSafe({ logger }: Deps, durable: Durable, { previous, run }: 
   if (isEnded(previous) || !isEnded(run)) return;
   const { runId } = run;
   await quietly(logger, { runId }, "the end of a run is not safe yet", () => durable.confirm(run));
+}
+
+/**
+ * Another commit may have come between this one and the queueing of what is delayed: it found nothing to take back, and what
+ * it made obsolete would lie there until it is due. What is not delayed ends as soon as it is taken.
+ */
+async function takeBackLate({ store, queue, logger }: Deps, steps: readonly Step[]): Promise<void> {
+  const delayed = steps.filter(({ notBefore }) => notBefore !== undefined);
+  const [first] = delayed;
+  if (!first) return;
+  const { runId } = first;
+  await quietly(logger, { runId }, "a delayed step may be left in its queue until it is due", async () => {
+    const run = await store.load(runId);
+    const late = delayed.filter((step) => !run || !owed(run).some((other) => isSameStep(other, step)));
+    if (late.length > 0) await queue.remove(late);
+  });
 }
 
 /** Of two that have one id: another may have taken it since the first was deleted. */
