@@ -3,6 +3,7 @@ import { runsQueue } from "./bullmq/step-job.ts";
 import type {
   FleetGates,
   FleetReader,
+  FleetSwitch,
   FleetView,
   GateView,
   KnownAgent,
@@ -24,6 +25,7 @@ export type FleetReaderOptions = {
   /** Those of the shards; of an installation that has but one, `keys` alone. */
   shards: readonly Keys[];
   presence: Presence;
+  fleetSwitch: Pick<FleetSwitch, "read">;
   store: Pick<RunStore, "count">;
   gates: Pick<FleetGates, "states" | "occupancy">;
 };
@@ -53,15 +55,17 @@ export function createFleetReader(options: FleetReaderOptions): FleetReader {
 async function readFleet(options: FleetReaderOptions): Promise<FleetView> {
   const { connection, presence, store } = options;
   const { at, redis } = await readServerFacts(connection);
-  const [workers, agents, gates, counts, owing] = await Promise.all([
+  const [workers, agents, gates, counts, owing, paused] = await Promise.all([
     presence.workers(),
     presence.agents(),
     readGates(options),
     store.count(),
     Promise.all(options.shards.map((shard) => readOwing(connection, shard, at))),
+    options.fleetSwitch.read(),
   ]);
   const depths = await readDepths(options, queueNames(workers, agents));
-  return { at, redis, workers, agents, queues: withWorkers(depths, workers), gates, counts, owing: sumOwing(owing) };
+  const queues = withWorkers(depths, workers);
+  return { at, redis, workers, agents, queues, gates, counts, owing: sumOwing(owing), ...(paused ? { paused } : {}) };
 }
 
 /** Every queue but that of the starts is there once in each shard. */

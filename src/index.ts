@@ -22,6 +22,7 @@ export {
   type WorkOptions,
 } from "./drover.ts";
 export type { StartOptions } from "./engine/client.ts";
+export type { PauseAllOptions, PausedFleet } from "./engine/fleet-pause.ts";
 export type { FollowOptions } from "./engine/follow.ts";
 export type { RunHandle, RunResult } from "./engine/run-handle.ts";
 export type { OpenCallView, RunView } from "./engine/run-view.ts";

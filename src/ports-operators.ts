@@ -1,6 +1,6 @@
 import type { OutputSpec, RateLimit } from "./core/agent.ts";
 import type { BreakerState } from "./core/breaker.ts";
-import type { RunStatus } from "./core/run.ts";
+import type { Pause, RunStatus } from "./core/run.ts";
 
 // What operators see and keep beside runs: who works, what waits, who may ask, and what was answered over HTTP.
 
@@ -22,7 +22,19 @@ export type WorkerPresence = {
   concurrency: number;
   running: number;
   agents: string[];
+  /** It takes no steps at the moment: it, or the fleet, is paused. */
+  paused?: boolean | undefined;
 };
+
+/** Whether the whole fleet is paused; kept with the installation, so that it outlives every process. */
+export interface FleetSwitch {
+  /** Undefined: it is not. */
+  read(): Promise<Pause | undefined>;
+  /** Pauses it. One that is paused stays as it was: `applied` is false then, and `pause` tells of that. */
+  pause(asked: Pause): Promise<{ pause: Pause; applied: boolean }>;
+  /** False if it was not paused. */
+  resume(): Promise<boolean>;
+}
 
 /**
  * An agent that some worker knew; it stays known after the worker is gone. `queues`: those that its tools name;
@@ -100,6 +112,8 @@ export type FleetView = {
   counts: Record<RunStatus, number>;
   /** Runs that owe a step, and since when the oldest does. */
   owing: { count: number; oldestSince?: number | undefined };
+  /** Who paused all of it, when and why; undefined: it is not paused. */
+  paused?: Pause | undefined;
 };
 
 export interface FleetReader {

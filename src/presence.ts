@@ -22,10 +22,11 @@ export type PresenceOptions = {
   limits?: OperatorLimits | undefined;
   worker: Pick<WorkerPresence, "id" | "queues" | "concurrency">;
   running: () => number;
+  isPaused: () => boolean;
 };
 
 /** Tells the fleet of this worker until it stops. Nothing here rejects or holds the process: work does not depend on it. */
-export function startPresence(options: PresenceOptions): { stop(): Promise<void> } {
+export function startPresence(options: PresenceOptions): { tellAgain(): Promise<void>; stop(): Promise<void> } {
   const { presence, clock, logger, served } = options;
   const startedAt = clock.now();
   const names = [...served.keys()];
@@ -37,7 +38,13 @@ export function startPresence(options: PresenceOptions): { stop(): Promise<void>
   async function tell(): Promise<void> {
     try {
       const seenAt = clock.now();
-      const worker = { ...options.worker, ...fixed, seenAt, running: options.running() };
+      const worker = {
+        ...options.worker,
+        ...fixed,
+        seenAt,
+        running: options.running(),
+        ...(options.isPaused() ? { paused: true } : {}),
+      };
       const agents = codes.map((code) => toKnownAgent(code, served.get(code.definition.name), seenAt));
       await presence.tell(worker, agents, knownGates(codes, options.limits), ttlMs);
       isFailing = false;
@@ -58,6 +65,12 @@ export function startPresence(options: PresenceOptions): { stop(): Promise<void>
   tellUnlessTelling();
   const timer = setInterval(tellUnlessTelling, tellEveryMs).unref();
   return {
+    /** What is being told may be from before. */
+    async tellAgain() {
+      await telling;
+      tellUnlessTelling();
+      await telling;
+    },
     async stop() {
       clearInterval(timer);
       const { promise: late, resolve } = Promise.withResolvers<void>();

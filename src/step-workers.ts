@@ -9,6 +9,9 @@ export type StepWorkersOptions = Omit<StepWorkerOptions, "process" | "processSta
 export type StepWorkers = {
   start(): Promise<void>;
   stop(): Promise<void>;
+  /** As of each worker. */
+  hold(why: string): void;
+  release(why: string): void;
   stats(): { running: number; lastStartedAt: number | undefined };
   /** The most steps at once. */
   readonly concurrency: number;
@@ -67,6 +70,12 @@ export function createStepWorkers(backend: Backend, options: StepWorkersOptions)
       }
     },
     stop: async () => void (await Promise.all(workers.map((worker) => worker.stop()))),
+    hold(why) {
+      for (const worker of workers) worker.hold(why);
+    },
+    release(why) {
+      for (const worker of workers) worker.release(why);
+    },
     stats() {
       const all = workers.map((worker) => worker.stats());
       const started = all.flatMap(({ lastStartedAt }) => lastStartedAt ?? []);

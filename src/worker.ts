@@ -3,6 +3,7 @@ import { ownQueues } from "./bullmq/queue-depths.ts";
 import { toolQueue } from "./bullmq/step-job.ts";
 import { DroverError } from "./core/errors.ts";
 import type { Retention } from "./core/retention.ts";
+import { watchFleetPause } from "./engine/fleet-pause.ts";
 import { readInTurn } from "./engine/fleet-turn.ts";
 import { startSweeper } from "./engine/sweep.ts";
 import { createIds } from "./ids.ts";
@@ -31,6 +32,9 @@ export type WorkerHandle = {
   readonly queues: readonly string[];
   /** Steps in hand, and when the last one was begun, epoch ms. */
   stats(): { running: number; lastStartedAt: number | undefined };
+  /** Takes no more steps until it is resumed; those in hand go on, and what they make owed waits or is others' to take. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
   /** Takes no more steps, lets those in hand end within the grace period, gives the rest back. */
   stop(): Promise<void>;
 };
@@ -77,10 +81,17 @@ async function takeSteps(
   options: WorkOptions,
   known: readonly Finding[],
 ): Promise<WorkerHandle> {
-  const { clock, shards } = backend;
+  const { clock, shards, logger } = backend;
   const queues = options.queues ?? [...ownQueues, ...new Set([...deps.toolQueues.values()].flat())];
   const served = queues.map(toQueue);
   const { concurrency = defaultConcurrency } = options;
+  let isPaused = false;
+  let tellAgain = async (): Promise<void> => {};
+  const hold = (why: string, wanted: boolean): Promise<void> => {
+    if (wanted) worker.hold(why);
+    else worker.release(why);
+    return tellAgain();
+  };
   const worker = createStepWorkers(backend, {
     connect: () => makeClient(deps.redis, "worker", "drover-step-worker"),
     prefix: deps.prefix,
@@ -90,7 +101,17 @@ async function takeSteps(
     lockMs: options.lockMs,
     graceMs: options.graceMs,
     maxPayloadBytes: deps.payloadLimitBytes,
+    mayStart: () => fleetPause.mayStart(),
   });
+  const fleetPause = await watchFleetPause({
+    ...backend,
+    onChange(pause) {
+      hold("fleet", pause !== undefined);
+      if (pause) logger.warn({ by: pause.by, reason: pause.reason }, "the fleet is paused: no step begins");
+      else logger.info({}, "the fleet goes on");
+    },
+  });
+  if (fleetPause.isPaused()) worker.hold("fleet");
   await worker.start();
   const { retention } = deps;
   const sweepers = shards.map(({ store, queue }) => startSweeper({ ...backend, store, queue }, { retention }));
@@ -104,12 +125,19 @@ async function takeSteps(
     served: new Map([...deps.toolQueues].map(([agent, named]) => [agent, named.map(toolQueue)])),
     worker: { id, queues: served, concurrency: worker.concurrency },
     running: () => worker.stats().running,
+    isPaused: () => isPaused || fleetPause.isPaused(),
   });
+  tellAgain = presence.tellAgain;
+  const pause = (wanted: boolean): Promise<void> => {
+    isPaused = wanted;
+    return hold("worker", wanted);
+  };
   let stopping: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     // It takes no more steps from now on, so it is none of those that serve the queues any more.
     await Promise.all([worker.stop(), presence.stop()]);
     stopObserving();
+    fleetPause.stop();
     stopWatching();
     await Promise.all(sweepers.map((sweeper) => sweeper.stop()));
     await backend.close();
@@ -117,6 +145,8 @@ async function takeSteps(
   return {
     queues,
     stats: worker.stats,
+    pause: () => pause(true),
+    resume: () => pause(false),
     stop: () => {
       stopping ??= stop();
       return stopping;

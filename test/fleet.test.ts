@@ -7,6 +7,7 @@ import { createDrover, type Drover } from "../src/drover.ts";
 import { createFleetReader } from "../src/fleet.ts";
 import type { FleetReader } from "../src/ports.ts";
 import { connect } from "../src/redis/connection.ts";
+import { createRedisFleetSwitch } from "../src/redis/fleet-switch.ts";
 import { createRedisGates } from "../src/redis/gates.ts";
 import { createRedisPresence } from "../src/redis/presence.ts";
 import { createSilentLogger } from "../src/telemetry/logger.ts";
@@ -23,7 +24,8 @@ const url = inject("redisUrl");
 function readerOf({ connection, keys, store }: StoreSetup): FleetReader {
   const presence = createRedisPresence({ connection, keys });
   const gates = createRedisGates({ connection, keys });
-  return createFleetReader({ connection, keys, shards: [keys], store, presence, gates });
+  const fleetSwitch = createRedisFleetSwitch({ connection, keys });
+  return createFleetReader({ connection, keys, shards: [keys], store, presence, fleetSwitch, gates });
 }
 
 describe("the fleet as it is read", () => {

@@ -32,6 +32,7 @@ function setUp(change: Partial<Presence> = {}) {
     served: new Map([["a", ["tools-browser"]]]),
     worker: { id: "w1", queues: ["model", "tools"], concurrency: 10 },
     running: () => running,
+    isPaused: () => false,
   };
   const pass = async (ms: number): Promise<void> => {
     clock.advance(ms);

@@ -25,6 +25,7 @@ export type ProcessorOptions = {
   process: (delivery: Delivery) => Promise<StepOutcome>;
   processStart: (delivery: StartDelivery) => Promise<StepOutcome>;
   maxPayloadBytes?: number | undefined;
+  mayStart?: (() => true | Promise<boolean>) | undefined;
   clock: Clock;
   logger: Logger;
   telemetry?: Pick<Telemetry, "count"> | undefined;
@@ -40,6 +41,9 @@ export type Processor = {
   running(): number;
   /** From now on everything that is delivered goes back at once. */
   refuse(): void;
+  /** The same until what it is held for is over. */
+  hold(why: string): void;
+  release(why: string): void;
   /** Resolves when no step is held. */
   idle(): Promise<void>;
   /** Aborts all signals; what has not ended `afterMs` later goes back to the queue as it is. */
@@ -50,6 +54,8 @@ export type Processor = {
 const marker = "ok";
 const firstCrashDelayMs = 250;
 const zombieDelayMs = 500;
+/** For a step that may not begin although this worker is not held yet: so it does not come again and again till it is. */
+const refusedDelayMs = 100;
 
 /**
  * What a BullMQ worker runs for each job. It never fails one: an error means a bug or trouble with Redis, and either way
@@ -57,6 +63,7 @@ const zombieDelayMs = 500;
  */
 export function createProcessor(options: ProcessorOptions): Processor {
   let refusing = false;
+  const holds = new Set<string>();
   const held = createHeldSteps({
     lost(jobId) {
       const fields = { queue: options.queue, ...ofJob(jobId) };
@@ -87,6 +94,12 @@ export function createProcessor(options: ProcessorOptions): Processor {
     }
   };
 
+  const begin = (job: Job, jobId: string): Promise<string> => {
+    const may = options.mayStart?.() ?? true;
+    if (may === true) return work(job, jobId);
+    return may.then((yes) => (yes ? work(job, jobId) : giveBack(options, job, refusedDelayMs)));
+  };
+
   return {
     loseLocks: held.loseLocks,
     running: held.count,
@@ -97,8 +110,9 @@ export function createProcessor(options: ProcessorOptions): Processor {
       // The producer's wish to keep the job would block its id (a corrected job could not come in).
       job.opts.removeOnComplete = true;
       job.opts.removeOnFail = true;
-      if (refusing) return giveBack(options, job, 0);
-      if (!held.has(jobId)) return work(job, jobId);
+      // One that was being fetched when the worker was held.
+      if (refusing || holds.size > 0) return giveBack(options, job, 0);
+      if (!held.has(jobId)) return begin(job, jobId);
       // Delivered anew while its last delivery still runs here: that one lost its lock. It ends first.
       held.loseLocks([jobId]);
       return giveBack(options, job, zombieDelayMs);
@@ -106,6 +120,8 @@ export function createProcessor(options: ProcessorOptions): Processor {
     refuse() {
       refusing = true;
     },
+    hold: (why) => void holds.add(why),
+    release: (why) => void holds.delete(why),
   };
 }
 

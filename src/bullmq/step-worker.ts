@@ -6,6 +6,7 @@ import { isLockLost } from "./lost-locks.ts";
 import { createProcessor, type Processor, type StartDelivery } from "./processor.ts";
 import type { RedisClient } from "./redis-client.ts";
 import { queuePrefix } from "./step-job.ts";
+import { createTap, type Tap } from "./tap.ts";
 
 export type { StartDelivery } from "./processor.ts";
 
@@ -22,6 +23,8 @@ export type StepWorkerOptions = {
   concurrency: number;
   process: (delivery: Delivery) => Promise<StepOutcome>;
   processStart: (delivery: StartDelivery) => Promise<StepOutcome>;
+  /** Asked before each step; false: it is given back. Default: every step may begin. */
+  mayStart?: (() => true | Promise<boolean>) | undefined;
   clock: Clock;
   logger: Logger;
   telemetry?: Pick<Telemetry, "count"> | undefined;
@@ -44,13 +47,16 @@ export type StepWorker = {
    * A second call returns the first one's promise.
    */
   stop(): Promise<void>;
+  /** Takes no more steps until what it is held for is over; those in hand go on. May be called before `start`. */
+  hold(why: string): void;
+  release(why: string): void;
   /** Ends at once. Steps in hand are aborted and come back when their locks expire. */
   kill(): void;
   /** For readiness: steps in hand, and when the last one was begun (epoch ms by the clock). */
   stats(): { running: number; lastStartedAt: number | undefined };
 };
 
-type Lane = { queue: string; worker: Worker; blocking: RedisClient; processor: Processor; damper: Damper };
+type Lane = { queue: string; worker: Worker; blocking: RedisClient; processor: Processor; damper: Damper; tap: Tap };
 
 const defaultLockMs = 3_000;
 const defaultStalledMs = 1_000;
@@ -86,19 +92,28 @@ export function createStepWorker(options: StepWorkerOptions): StepWorker {
       const ready = Promise.all(lanes.map((lane) => lane.worker.waitUntilReady()));
       ready.catch(() => undefined); // after a stop nobody listens any more
       await Promise.race([ready, ended.promise]);
-      for (const lane of stopping ? [] : lanes) {
-        lane.worker.run().catch((error: unknown) => {
-          logger.error({ queue: lane.queue, error: messageOf(error) }, "a worker loop ended");
-        });
-      }
+      for (const lane of stopping ? [] : lanes) lane.tap.open();
     },
     stop() {
       stopping ??= stopLanes(lanes, options.graceMs ?? defaultGraceMs, ended.promise).finally(end);
       return stopping;
     },
+    hold(why) {
+      for (const { tap, processor } of lanes) {
+        tap.hold(why);
+        processor.hold(why);
+      }
+    },
+    release(why) {
+      for (const { tap, processor } of lanes) {
+        processor.release(why);
+        tap.release(why);
+      }
+    },
     kill() {
       stopping ??= ended.promise;
       for (const lane of lanes) {
+        lane.tap.close();
         lane.processor.refuse();
         lane.processor.abandon(0);
         void lane.worker.close(true).catch(() => undefined);
@@ -112,6 +127,7 @@ export function createStepWorker(options: StepWorkerOptions): StepWorker {
 async function stopLanes(lanes: Lane[], graceMs: number, ended: Promise<void>): Promise<void> {
   const closing = lanes.map(async (lane) => {
     lane.damper.stop();
+    lane.tap.close();
     lane.processor.refuse();
     await revive(lane.blocking);
     await lane.worker.close().catch(() => undefined); // waits for steps in hand; for ever when Redis is away
@@ -169,15 +185,15 @@ function createLane(options: StepWorkerOptions, queue: string, shared: Shared): 
         new RedisConnection(blocking, { shared: true, blocking: true }),
       ),
   );
-  const damper = createDamper({
-    pause: () => void worker.pause(true).catch(() => undefined),
-    resume: () => void worker.resume(),
+  const tap = createTap(worker, (error) => {
+    options.logger.error({ queue, error: messageOf(error) }, "a worker loop ended");
   });
+  const damper = createDamper({ pause: () => tap.hold("damper"), resume: () => tap.release("damper") });
   worker.on("lockRenewalFailed", (jobIds: string[]) => processor.loseLocks(jobIds));
   // Said once in the fleet for each expired lock, by whoever put the step back.
   worker.on("stalled", () => options.telemetry?.count({ what: "redelivery", queue }));
   worker.on("error", (error: Error) => onWorkerError(error, queue, trouble, damper));
-  return { queue, worker, blocking, processor, damper };
+  return { queue, worker, blocking, processor, damper, tap };
 }
 
 /** BullMQ would take a job whose data is no JSON (`NaN`, say) again and again: as a text, every schema refuses it. */

@@ -7,7 +7,17 @@ import { problemOfNesting } from "./nesting.ts";
 /** What people and programs ask of a run. */
 export type Command = Extract<
   RunEvent,
-  { type: "approved" | "denied" | "answered" | "input_received" | "cancel_requested" | "retry_requested" }
+  {
+    type:
+      | "approved"
+      | "denied"
+      | "answered"
+      | "input_received"
+      | "cancel_requested"
+      | "retry_requested"
+      | "pause_requested"
+      | "resume_requested";
+  }
 >;
 
 const by = z.string().min(1).max(1_000);
@@ -32,6 +42,8 @@ const commandSchema = z.discriminatedUnion("type", [
     by: by.optional(),
   }),
   z.object({ type: z.literal("cancel_requested"), by, reason }),
+  z.object({ type: z.literal("pause_requested"), by, reason }),
+  z.object({ type: z.literal("resume_requested"), by }),
   z.object({
     type: z.literal("retry_requested"),
     by,

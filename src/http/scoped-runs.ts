@@ -20,6 +20,8 @@ function inNameOf(runs: RunApi, by: string): RunApi {
   const name = (handle: RunHandle): RunHandle => ({
     ...handle,
     cancel: (options) => handle.cancel({ ...options, by }),
+    pause: (options) => handle.pause({ ...options, by }),
+    resume: (options) => handle.resume({ ...options, by }),
     approve: (callId, options) => handle.approve(callId, { ...options, by }),
     deny: (callId, options) => handle.deny(callId, { ...options, by }),
     answer: (callId, value, options) => handle.answer(callId, value, { ...options, by }),

@@ -18,6 +18,7 @@ const workerSchema: z.ZodType<WorkerPresence> = z.object({
   concurrency: z.int(),
   running: z.int(),
   agents: z.array(z.string()),
+  paused: z.boolean().optional(),
 });
 const gateSchema: z.ZodType<KnownGate> = z.object({
   key: z.string(),

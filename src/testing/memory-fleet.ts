@@ -5,6 +5,7 @@ import { readGates, withWorkers } from "../fleet.ts";
 import type { AgentCode, Clock, FleetGates, FleetReader, QueueState, RunStore, WorkerPresence } from "../ports.ts";
 import { droverVersion, toKnownAgent } from "../presence.ts";
 import type { WorkerHandle } from "../worker.ts";
+import type { MemoryFleetSwitch } from "./memory-fleet-switch.ts";
 import { owingSince } from "./memory-listing.ts";
 import type { MemoryStepQueue } from "./memory-step-queue.ts";
 
@@ -15,6 +16,7 @@ export type MemoryFleetOptions = {
   gates: Pick<FleetGates, "states" | "occupancy">;
   limits: OperatorLimits;
   agents: readonly AgentCode[];
+  fleetSwitch: MemoryFleetSwitch;
   /** Those that work at the moment. */
   workers: ReadonlyMap<Pick<WorkerHandle, "queues" | "stats">, { startedAt: number }>;
 };
@@ -32,9 +34,18 @@ export function createMemoryFleet(options: MemoryFleetOptions): FleetReader {
   return {
     async read() {
       const at = clock.now();
+      const paused = await options.fleetSwitch.read();
       const workers = [...options.workers].map(([{ queues, stats }, { startedAt }], index): WorkerPresence => {
         const { running } = stats();
-        return { id: `memory-${index + 1}`, ...place, startedAt, seenAt: at, queues: [...queues], running };
+        return {
+          id: `memory-${index + 1}`,
+          ...place,
+          startedAt,
+          seenAt: at,
+          queues: [...queues],
+          running,
+          ...(paused ? { paused: true } : {}),
+        };
       });
       return {
         at,
@@ -45,6 +56,7 @@ export function createMemoryFleet(options: MemoryFleetOptions): FleetReader {
         gates: await readGates({ gates, presence: { gates: async () => known } }),
         counts: await store.count(),
         owing: await readOwing(store, at),
+        ...(paused ? { paused } : {}),
       };
     },
   };

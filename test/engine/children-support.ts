@@ -1,10 +1,10 @@
-import { type Agent, defineAgent } from "../../src/define-agent.ts";
+import { defineAgent } from "../../src/define-agent.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { sweep } from "../../src/engine/sweep.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
 import { type AgentToolOptions, agentTool } from "../../src/tools/agent-tool.ts";
-import { type Bench, makeBench } from "./support.ts";
+import { type Agent, type Bench, makeBench } from "./support.ts";
 
 export type ToolOptions = Partial<AgentToolOptions<never>>;
 

@@ -89,7 +89,7 @@ describe("a call whose execution is a run", () => {
   });
 });
 
-const call = (name: string): { name: string; arguments: object } => ({ name, arguments: { question: "Which?" } });
+const call = (name: string): { name: string; arguments: Record<string, unknown> } => ({ name, arguments: { question: "Which?" } });
 const asking = { tools: [askPerson()] };
 
 describe("a child that does not complete", () => {

@@ -27,6 +27,23 @@ function addRunCommands(api: Api): void {
     act: async (run, body) => void (await run.cancel(body.reason === undefined ? {} : { reason: body.reason })),
   });
   addRunCommand(api, {
+    name: "pause",
+    summary: "Pause a run",
+    description:
+      "Nothing of it begins until it is resumed; what is being executed may end. Its deadline stays where it is. A paused run stays as it is.",
+    scope: "decide",
+    body: z.strictObject({ reason }),
+    act: async (run, body) => void (await run.pause(body.reason === undefined ? {} : { reason: body.reason })),
+  });
+  addRunCommand(api, {
+    name: "resume",
+    summary: "Let a paused run go on",
+    description: "From where it was. A run that is not paused stays as it is.",
+    scope: "decide",
+    body: z.strictObject({}),
+    act: async (run) => void (await run.resume()),
+  });
+  addRunCommand(api, {
     name: "retry",
     summary: "Go on with a failed run",
     description:
