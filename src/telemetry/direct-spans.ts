@@ -15,6 +15,7 @@ export type SpanOrigin = Pick<ReadableSpan, "resource" | "instrumentationScope">
  * straight to the processor: a tracer would ask its sampler again, and copy and check each attribute.
  */
 export function createDirectSpans(processor: SpanProcessor, origin: SpanOrigin): PutSpan {
+  const { resource, instrumentationScope } = origin;
   return (plan, trace) => {
     const { traceId, flags: traceFlags } = trace;
     const context: SpanContext = { traceId, spanId: plan.spanId, traceFlags };
@@ -37,7 +38,8 @@ export function createDirectSpans(processor: SpanProcessor, origin: SpanOrigin):
       links: [],
       events: [],
       ended: true,
-      ...origin,
+      resource,
+      instrumentationScope,
       droppedAttributesCount: 0,
       droppedEventsCount: 0,
       droppedLinksCount: 0,

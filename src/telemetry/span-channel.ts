@@ -1,11 +1,12 @@
 import { Worker } from "node:worker_threads";
 import type { Attributes } from "@opentelemetry/api";
+import type { SpanProcessor } from "@opentelemetry/sdk-trace";
 import { toError } from "../core/errors.ts";
 import type { RunTrace } from "../core/run.ts";
 import type { Logger } from "../ports.ts";
-import type { SpanOrigin } from "./direct-spans.ts";
+import { createDirectSpans, type PutSpan, type SpanOrigin } from "./direct-spans.ts";
 import type { Env, Way } from "./otlp.ts";
-import type { SpanPlan } from "./spans.ts";
+import { planStep, type SpanPlan } from "./spans.ts";
 import type { StepFacts } from "./step-facts.ts";
 
 /** A span for the thread to send: of a step, of which it makes the span itself, or one that is planned. */
@@ -13,6 +14,7 @@ export type SpanItem = { type: "step"; step: StepFacts } | { type: "plan"; plan:
 
 export type ToThread = { type: "items"; items: SpanItem[] } | { type: "stop" };
 export type FromThread =
+  | { type: "ready" }
   | { type: "took"; count: number }
   | { type: "log"; fields: Record<string, unknown>; message: string }
   | { type: "stopped" };
@@ -24,11 +26,11 @@ export type ThreadData = {
   protocol: Way["protocol"];
 };
 
-/** Hands finished spans of sampled runs to a thread that sends them. */
+/** Finished spans of sampled runs on their way out. */
 export type SpanChannel = {
-  /** False if the thread is not there (any more): the span is the caller's to emit. What is too much is dropped. */
-  put(item: SpanItem): boolean;
-  /** Sends what is left; resolves when it was sent or given up. */
+  /** What comes faster than it can be sent is dropped. */
+  put(item: SpanItem): void;
+  /** Lets the thread send what it has; resolves when it did, or was ended. What was sent without it is the processor's. */
   shutdown(): Promise<void>;
   giveUp(): void;
 };
@@ -41,6 +43,8 @@ const limits = [
   "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
 ];
 
+/** Fewer spans than this are sent by the process itself: a command line, a producer. */
+const worthThread = 256;
 const itemsAtOnce = 128;
 const longestWaitMs = 50;
 /** Handed over and not yet taken. A thread that far behind gets no processor time; memory must not pay for it. */
@@ -53,14 +57,25 @@ export function canSkipTracer(env: Env, like: object): like is SpanOrigin {
   return (like as SpanOrigin).resource.asyncAttributesPending !== true;
 }
 
+/** Makes the span of an item and hands it to a processor. */
+export function createTake(put: PutSpan): (item: SpanItem) => void {
+  return (item) => {
+    if (item.type === "plan") put(item.plan, item.trace);
+    else put(planStep(item.step), item.step.run.trace);
+  };
+}
+
 /**
- * A thread that is started for the first span. It keeps no process alive but while it shuts down.
+ * Spans are sent by the processor in this thread, until there are so many that a thread of their own is worth its start;
+ * and again if that one fails. It keeps no process alive but while it shuts down.
  *
  * @param origin of our tracer's spans.
  */
-export function openSpanChannel(origin: SpanOrigin, way: Way, logger: Logger): SpanChannel {
-  let thread: SpanThread | undefined;
+export function openSpanChannel(origin: SpanOrigin, processor: SpanProcessor, way: Way, logger: Logger): SpanChannel {
+  const take = createTake(createDirectSpans(processor, origin));
   const complain = once(() => logger.warn({}, "spans are made faster than they are sent; some are dropped"));
+  let taken = 0;
+  let thread: SpanThread | undefined;
   let items: SpanItem[] = [];
   let timer: NodeJS.Timeout | undefined;
 
@@ -71,18 +86,19 @@ export function openSpanChannel(origin: SpanOrigin, way: Way, logger: Logger): S
     items = [];
   }
 
+  function takeHere(item: SpanItem): void {
+    taken += 1;
+    if (taken === worthThread) thread = startThread(origin, way, logger);
+    take(item);
+  }
+
   return {
     put(item) {
-      thread ??= startThread(origin, way, logger);
-      if (!thread.isOpen()) return false;
-      if (thread.underWay() >= mostUnderWay) {
-        complain();
-        return true;
-      }
+      if (!thread?.isOpen()) return takeHere(item);
+      if (thread.underWay() >= mostUnderWay) return complain();
       items.push(item);
       if (items.length >= itemsAtOnce) send();
       else timer ??= setTimeout(send, longestWaitMs).unref();
-      return true;
     },
     async shutdown() {
       if (thread?.isOpen()) send();
@@ -93,6 +109,7 @@ export function openSpanChannel(origin: SpanOrigin, way: Way, logger: Logger): S
 }
 
 type SpanThread = {
+  /** It has started, and was not stopped. */
   isOpen(): boolean;
   /** Items handed over and not yet taken. */
   underWay(): number;
@@ -112,13 +129,14 @@ function startThread(origin: SpanOrigin, { endpoint, protocol }: Way, logger: Lo
   const file = new URL(`./span-thread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url);
   const thread = new Worker(file, { workerData, name: "drover spans" });
   thread.unref();
-  let open = true;
+  let open = false;
   let underWay = 0;
   const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
   const tell = (message: ToThread): void => thread.postMessage(message);
   thread.on("message", (message: FromThread) => {
     if (message.type === "took") underWay -= message.count;
     else if (message.type === "log") logger.warn(message.fields, message.message);
+    else if (message.type === "ready") open = true;
     else stop();
   });
   thread.on("error", (thrown: unknown) => {
@@ -142,8 +160,8 @@ function startThread(origin: SpanOrigin, { endpoint, protocol }: Way, logger: Lo
         open = false;
         thread.ref();
         tell({ type: "stop" });
+        await stopped;
       }
-      await stopped;
       await thread.terminate();
     },
     end() {

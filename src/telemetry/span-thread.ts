@@ -4,9 +4,8 @@ import { createRequire } from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Logger } from "../ports.ts";
 import { createDirectSpans } from "./direct-spans.ts";
-import type { FromThread, SpanItem, ThreadData, ToThread } from "./span-channel.ts";
+import { createTake, type FromThread, type ThreadData, type ToThread } from "./span-channel.ts";
 import { createSpanProcessor } from "./span-processor.ts";
-import { planStep } from "./spans.ts";
 
 const require = createRequire(import.meta.url);
 const { resourceFromAttributes } = require("@opentelemetry/resources") as typeof import("@opentelemetry/resources");
@@ -17,12 +16,8 @@ const say: Logger["warn"] = (fields, message) => tell({ type: "log", fields, mes
 const logger: Logger = { debug: say, info: say, warn: say, error: say };
 
 const { processor } = createSpanProcessor(process.env, { endpoint: new URL(endpoint), protocol }, logger);
-const put = createDirectSpans(processor, { resource: resourceFromAttributes(attributes), instrumentationScope });
-
-function take(item: SpanItem): void {
-  if (item.type === "plan") put(item.plan, item.trace);
-  else put(planStep(item.step), item.step.run.trace);
-}
+const origin = { resource: resourceFromAttributes(attributes), instrumentationScope };
+const take = createTake(createDirectSpans(processor, origin));
 
 parentPort?.on("message", (message: ToThread) => {
   if (message.type === "items") {
@@ -34,3 +29,4 @@ parentPort?.on("message", (message: ToThread) => {
     processor.shutdown().then(stopped, stopped);
   }
 });
+tell({ type: "ready" });

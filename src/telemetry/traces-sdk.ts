@@ -84,7 +84,7 @@ function startSdk(env: Env, way: Way, captureContent: boolean, logger: Logger): 
   const tracer = trace.getTracer("drover");
   // Never ended, so never exported.
   const probe = tracer.startSpan("probe");
-  const channel = canSkipTracer(env, probe) ? openSpanChannel(probe, way, logger) : undefined;
+  const channel = canSkipTracer(env, probe) ? openSpanChannel(probe, processor, way, logger) : undefined;
   return {
     traces: (log, redactor) => createTelemetry({ tracer, ids, channel, captureContent, logger: log, redactor }),
     async stop() {

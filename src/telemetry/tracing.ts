@@ -56,7 +56,7 @@ export function createTelemetry(
     guard(() => {
       if (!isSampled(run.trace)) return;
       const span = redact(plan());
-      if (channel?.put({ type: "plan", plan: span, trace: run.trace })) return;
+      if (channel) return channel.put({ type: "plan", plan: span, trace: run.trace });
       const parent = decided(run.trace, span.parentSpanId);
       finish(
         ids.use({ traceId: run.trace.traceId, spanId: span.spanId }, () => start(tracer, span, parent)),
@@ -82,10 +82,9 @@ export function createTelemetry(
       return active ? context.with(active, fn) : fn();
     },
     recordStep(span) {
-      const sendFacts = (): boolean =>
-        isSampled(span.run.trace) && channel?.put({ type: "step", step: factsOf(span) }) === true;
-      if (!captureContent && guard(sendFacts)) return;
-      emit(span.run, () => planStep(span, captureContent ? contentOf(span) : undefined));
+      if (!channel || captureContent)
+        emit(span.run, () => planStep(span, captureContent ? contentOf(span) : undefined));
+      else guard(() => isSampled(span.run.trace) && channel.put({ type: "step", step: factsOf(span) }));
     },
     recordApproval: (run, call) => emit(run, () => planApproval(run, call)),
     recordEnd: (run) => emit(run, () => planEnd(run)),
