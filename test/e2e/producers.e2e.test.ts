@@ -2,9 +2,8 @@
 import { Queue } from "bullmq";
 import { describe, expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
-import { type FakeReply, type FakeRequest, turnOf } from "../support/fake-openai.ts";
-import { problemsOf, textsOf } from "../support/transcript.ts";
-import { jobsAre, makeWorld, readFeed, runIdOf, type World } from "../support/world.ts";
+import type { FakeRequest } from "../support/fake-openai.ts";
+import { jobsAre, makeWorld, runIdOf, type World } from "../support/world.ts";
 
 const answer = (request: FakeRequest): string => `answer to ${runIdOf(request)}`;
 const noJobs = { active: 0, delayed: 0, waiting: 0 };
