@@ -60,7 +60,7 @@ const agent = defineAgent({
 
 const drover = createDrover({ redis, prefix, agents: [agent] });
 // As many steps at once as the chain has: half on the model queue, half on the tool queue.
-const worker = await drover.work({ concurrency: 50 });
+const worker = await drover.work({ concurrency: 100 });
 
 let round = 0;
 async function measure({ runs, steps, tool }: Task): Promise<Outcome> {

@@ -1,6 +1,6 @@
 import { type Backend, type BackendOptions, openBackend } from "./backend.ts";
 import { ownQueues } from "./bullmq/queue-depths.ts";
-import { toolQueue } from "./bullmq/step-job.ts";
+import { modelQueue, toolQueue } from "./bullmq/step-job.ts";
 import { DroverError } from "./core/errors.ts";
 import type { Retention } from "./core/retention.ts";
 import { watchFleetPause } from "./engine/fleet-pause.ts";
@@ -18,7 +18,10 @@ import { createStepWorkers } from "./step-workers.ts";
 export type WorkOptions = {
   /** Steps at once on each queue; default 100. With shards it is divided among them, rounded up. */
   concurrency?: number | undefined;
-  /** Queues to serve: `runs`, `model`, `tools`, and queues named by tools. Default: all that the agents need. */
+  /**
+   * Queues to serve: `runs`; `model`, for model calls and for tools without a queue of their own; and those that tools
+   * name. Default: all that the agents need.
+   */
   queues?: readonly string[] | undefined;
   /** How long steps in hand may go on when the worker stops, in ms; default 10,000. */
   graceMs?: number | undefined;
@@ -44,6 +47,11 @@ const defaultConcurrency = 100;
 /** The queue that users name so. */
 function toQueue(name: string): string {
   return ownQueues.includes(name) ? name : toolQueue(name);
+}
+
+/** What older versions left on the former queue of tools is taken by those who take such steps now. */
+function toServed(queues: string[]): string[] {
+  return [...new Set(queues.includes(modelQueue) ? [...queues, toolQueue(undefined)] : queues)];
 }
 
 export type WorkerDeps = BackendOptions & {
@@ -83,7 +91,7 @@ async function takeSteps(
 ): Promise<WorkerHandle> {
   const { clock, shards, logger } = backend;
   const queues = options.queues ?? [...ownQueues, ...new Set([...deps.toolQueues.values()].flat())];
-  const served = queues.map(toQueue);
+  const served = toServed(queues.map(toQueue));
   const { concurrency = defaultConcurrency } = options;
   let isPaused = false;
   let tellAgain = async (): Promise<void> => {};

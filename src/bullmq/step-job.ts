@@ -6,21 +6,33 @@ import type { StepAddress } from "../ports.ts";
 // How a step looks as a BullMQ job. Names and ids are pinned by tests: workers of several versions share them.
 
 export const runsQueue = "runs";
-const modelQueue = "model";
-const toolsQueue = "tools";
+/**
+ * Model steps and all others that ask for no queue of their own. A step in turn on two queues costs much more than on
+ * one: each queue runs dry and is waited for anew.
+ */
+export const modelQueue = "model";
+const formerToolsQueue = "tools";
 
 /** BullMQ's own prefix; run records live beside it, never under it. */
 export function queuePrefix(prefix: string): string {
   return `${prefix}:q`;
 }
 
-/** The queue of tools that ask for one of their own, or of all others. The name is escaped: BullMQ permits no `:`. */
+/**
+ * The queue of tools that ask for one of their own. Without a name: the one that older versions put all other tools on; it
+ * is served as before. The name is escaped: BullMQ permits no `:`.
+ */
 export function toolQueue(name: string | undefined): string {
-  return name === undefined ? toolsQueue : `${toolsQueue}-${encodeURIComponent(name)}`;
+  return name === undefined ? formerToolsQueue : `${formerToolsQueue}-${encodeURIComponent(name)}`;
 }
 
 export function queueOf(step: Step): string {
-  return step.kind === "tool" || step.kind === "verify" ? toolQueue(step.queue) : modelQueue;
+  return step.queue === undefined ? modelQueue : toolQueue(step.queue);
+}
+
+/** Whether an older version would have put the step on the former queue of tools. */
+export function mayBeInFormerQueue({ kind, queue }: Step): boolean {
+  return (kind === "tool" || kind === "verify") && queue === undefined;
 }
 
 /** A job id no two steps share (invariant 2). A run id holds no `:`, which BullMQ keeps for itself. */

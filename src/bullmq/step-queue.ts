@@ -5,7 +5,7 @@ import type { Step } from "../core/owed.ts";
 import type { Clock, Logger, StepQueue } from "../ports.ts";
 import { messageOf } from "./damping.ts";
 import type { RedisClient } from "./redis-client.ts";
-import { queueOf, queuePrefix, toJob, toJobId } from "./step-job.ts";
+import { mayBeInFormerQueue, queueOf, queuePrefix, toJob, toJobId, toolQueue } from "./step-job.ts";
 
 /** Events kept per queue, about. They hold ids and markers only; nobody needs old ones. */
 const maxEvents = 200;
@@ -23,8 +23,7 @@ export type QueueConnection = {
 export type BullStepQueue = StepQueue & { close(): Promise<void> };
 
 /**
- * Steps as BullMQ jobs: queue `model` for model and wake steps, `tools` for tools, `tools-<name>` for tools with a queue
- * of their own.
+ * Steps as BullMQ jobs: queue `tools-<name>` for tools with a queue of their own, `model` for all others.
  *
  * @param connection shared with all queues, so that what a caller has just written on it and the add that follows leave
  *   in one go, in this order.
@@ -54,7 +53,7 @@ export function createStepQueue(options: {
   };
 
   const repairStep = async (step: Step): Promise<number> => {
-    const queue = await queues.open(queueOf(step));
+    const queue = await findQueue(queues.open, step);
     const id = toJobId(step);
     const state = await queue.getJobState(id);
     if (state === "active" || state === "waiting" || state === "prioritized") return 0;
@@ -86,6 +85,15 @@ export function createStepQueue(options: {
     },
     close: queues.close,
   };
+}
+
+/** The queue that holds a step's job, or should. */
+async function findQueue(open: (name: string) => Promise<Queue>, step: Step): Promise<Queue> {
+  if (mayBeInFormerQueue(step)) {
+    const former = await open(toolQueue(undefined));
+    if ((await former.getJobState(toJobId(step))) !== "unknown") return former;
+  }
+  return open(queueOf(step));
 }
 
 async function promoteStep(queue: Queue, step: Step): Promise<boolean> {

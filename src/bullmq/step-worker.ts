@@ -17,7 +17,7 @@ export type StepWorkerOptions = {
    */
   connect: () => RedisClient;
   prefix?: string | undefined;
-  /** Names of the queues to serve: `runs`, `model`, `tools`, or `tools-<name>`. */
+  /** Names of the queues to serve: `runs`, `model`, or `tools-<name>`. */
   queues: string[];
   /** Steps at once, per queue. */
   concurrency: number;

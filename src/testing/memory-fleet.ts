@@ -63,9 +63,8 @@ export function createMemoryFleet(options: MemoryFleetOptions): FleetReader {
 }
 
 /** Where a step would lie on BullMQ. */
-function queueOf({ kind, queue }: Step): string {
-  if (kind !== "tool" && kind !== "verify") return "model";
-  return queue === undefined ? "tools" : `tools-${encodeURIComponent(queue)}`;
+function queueOf({ queue }: Step): string {
+  return queue === undefined ? "model" : `tools-${encodeURIComponent(queue)}`;
 }
 
 function depths(steps: ReturnType<MemoryStepQueue["list"]>, at: number): Omit<QueueState, "workers">[] {

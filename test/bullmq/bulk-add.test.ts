@@ -14,7 +14,7 @@ describe("steps that are queued together", () => {
   afterEach(() => bench.close());
 
   const states = (): Promise<string[]> =>
-    Promise.all(steps.map((step) => bench.plainQueue("tools").getJobState(toJobId(step))));
+    Promise.all(steps.map((step) => bench.plainQueue("model").getJobState(toJobId(step))));
 
   test("are all there after Redis has forgotten its scripts", async () => {
     await bench.queue.add(steps.map((step) => ({ ...step, owedAt: 3 })));
@@ -26,8 +26,8 @@ describe("steps that are queued together", () => {
   test("are refused aloud if one of them is", async () => {
     await bench.queue.add(steps.map((step) => ({ ...step, owedAt: 3 })));
     // The add script meets a key of the wrong type.
-    await bench.redis.del(bench.key("tools", "prioritized"));
-    await bench.redis.set(bench.key("tools", "prioritized"), "wrong");
+    await bench.redis.del(bench.key("model", "prioritized"));
+    await bench.redis.set(bench.key("model", "prioritized"), "wrong");
     await expect(bench.queue.add(steps)).rejects.toThrow();
   });
 });

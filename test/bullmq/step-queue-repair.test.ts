@@ -44,6 +44,17 @@ describe("repairing what BullMQ would swallow", () => {
     expect(await deliver()).toEqual({ runId: "run-a", lostWorkers: 0 });
   });
 
+  test("a tool step that an older version put on the queue of tools is left there, and taken from it", async () => {
+    const tool: Step = { runId: "run-a", owedAt: 4, index: 1, kind: "tool", callId: "t1c1" };
+    const data = { runId: "run-a", owedAt: 4, index: 1 };
+    await bench.plainQueue("tools").add("tool", data, { jobId: toJobId(tool), priority: 1_000 });
+    expect(await bench.queue.repair([tool])).toBe(0);
+    expect(await bench.plainQueue("model").getJobState(toJobId(tool))).toBe("unknown");
+    expect(await deliver()).toEqual({ runId: "run-a", lostWorkers: 0 });
+    expect(await bench.queue.repair([tool])).toBe(1);
+    expect(await bench.plainQueue("model").getJobState(toJobId(tool))).toBe("prioritized");
+  });
+
   test.each(["completed", "failed"] as const)(
     "a kept %s job with the step's id is removed and queued again",
     async (end) => {

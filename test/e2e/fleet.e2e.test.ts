@@ -52,7 +52,7 @@ test("the fleet shows two workers, drops a killed one within 15 s, and tells how
   await world.work();
   await fleetWhere(
     world,
-    (view) => queue(view, "tools")?.active === 2 && queue(view, "model")?.oldestAgeMs === undefined,
+    (view) => queue(view, "model")?.active === 2 && queue(view, "model")?.oldestAgeMs === undefined,
   );
   for (const visit of [await world.gate.next(), await world.gate.next()]) visit.release("x");
   await resultsOf(runs, 20_000);
