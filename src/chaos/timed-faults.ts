@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type Random, randomFor } from "./random.ts";
 
 /**
  * What happens to worker processes and their Redis.
@@ -42,3 +43,49 @@ export const timedFaultSchema: z.ZodType<TimedFault> = z.strictObject({
   worker: z.int().min(0).default(0),
   forMs: z.int().min(0).max(600_000).default(0),
 });
+
+export type FaultPlan = {
+  seed: number;
+  workers: number;
+  /** Faults come about up to then. */
+  durationMs: number;
+  /** On average. */
+  everyMs: number;
+  /** Whether a killed Redis keeps all that it acknowledged: only then it is killed. */
+  keepsAll: boolean;
+};
+
+const weights: Record<TimedFaultKind, number> = {
+  kill: 8,
+  kill_at_write: 5,
+  kill_after_write: 5,
+  pause: 3,
+  stop: 2,
+  cut: 3,
+  lose_reply: 4,
+  lose_write: 3,
+  redis_kill: 1,
+  redis_stop: 1,
+  forget_scripts: 1,
+  delete_jobs: 1,
+};
+
+/** The faults of a plan, in the order in which they come. */
+export function makeTimedFaults({ seed, workers, durationMs, everyMs, keepsAll }: FaultPlan): TimedFault[] {
+  const random = randomFor(seed, "faults");
+  const bag = timedFaults
+    .filter((fault) => keepsAll || fault !== "redis_kill")
+    .flatMap((fault) => Array.from({ length: weights[fault] }, () => fault));
+  const faults: TimedFault[] = [];
+  for (let atMs = random.between(0, everyMs); atMs < durationMs; atMs += random.between(1, 2 * everyMs)) {
+    const fault = random.pick(bag);
+    faults.push({ atMs, fault, worker: random.between(0, workers - 1), forMs: durationOf(fault, random) });
+  }
+  return faults;
+}
+
+function durationOf(fault: TimedFaultKind, random: Random): number {
+  // Shorter and longer than a lock lasts.
+  if (fault === "pause") return random.between(200, 6_000);
+  return fault === "redis_kill" || fault === "redis_stop" ? random.between(100, 3_000) : 0;
+}

@@ -5,6 +5,7 @@ export { createMemoryGates } from "./memory-gates.ts";
 export { createMemoryRunStore } from "./memory-run-store.ts";
 export { createMemorySignals } from "./memory-signals.ts";
 export { createMemoryStepQueue, type MemoryStepQueue } from "./memory-step-queue.ts";
+export { recordEffect } from "./record-effect.ts";
 export {
   type ScriptedModel,
   type ScriptedReply,

@@ -1,0 +1,76 @@
+// npm run soak -- --minutes N [--seed S]: thousands of runs of every kind while workers and Redis are killed, frozen,
+// stopped and cut off at random. Ends with one line; zero in each of its last figures is the only pass.
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { runProcesses } from "../src/chaos/processes.ts";
+import { isGreen } from "../src/chaos/tally.ts";
+import { makeTimedFaults } from "../src/chaos/timed-faults.ts";
+import { agents, scriptsOf } from "./soak/agents.ts";
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: "string", default: "1" },
+    seed: { type: "string", default: String(Date.now() % 1_000_000_000) },
+    /** Runs started in a minute. */
+    rate: { type: "string", default: "130" },
+    /** Milliseconds between faults, on average. */
+    every: { type: "string", default: "1000" },
+    workers: { type: "string", default: "4" },
+    fsync: { type: "string", default: "always" },
+  },
+});
+const [minutes, seed, rate, everyMs, workers] = [
+  values.minutes,
+  values.seed,
+  values.rate,
+  values.every,
+  values.workers,
+].map(Number) as [number, number, number, number, number];
+const fsync = values.fsync === "everysec" ? "everysec" : "always";
+const durationMs = minutes * 60_000;
+const runs = Math.max(1, Math.round(minutes * rate));
+console.log(`soak: ${minutes} min, ${runs} runs, ${workers} workers, appendfsync ${fsync}, seed ${seed}`);
+
+let toldAt = 0;
+const report = await runProcesses({
+  ...{ agents, scriptsOf, seed, runs, workers, fsync },
+  spreadMs: durationMs * 0.95,
+  mostAtOnce: 150,
+  faults: makeTimedFaults({ seed, workers, durationMs, everyMs, keepsAll: fsync === "always" }),
+  program: { file: fileURLToPath(new URL("soak/worker.ts", import.meta.url)), args: [] },
+  endOf: ({ name }) => (name === "hasty" ? undefined : { status: "completed", stopReason: "answered" }),
+  lively: true,
+  patienceMs: 240_000,
+  onProgress({ started, ended, tally, findings }) {
+    if (Date.now() - toldAt < 15_000) return;
+    toldAt = Date.now();
+    console.log(
+      `  ${started} started, ${ended} judged, ${tally.kills} kills, ${tally.restarts} restarts of Redis, ${findings} findings`,
+    );
+  },
+});
+const { tally, findings, leftover, tookMs } = report;
+for (const { kind, runId, message } of findings.slice(0, 30)) console.log(`  ${kind} ${runId}: ${message}`);
+console.log(
+  [
+    `soak: ${tally.runs} runs in ${Math.round(tookMs / 1000)} s`,
+    `${tally.kills} kills`,
+    `${tally.pauses} freezes`,
+    `${tally.stops} stops`,
+    `${tally.restarts} restarts of Redis`,
+    `${tally.outages + tally.lostReplies} cut connections`,
+    `${tally.redeliveries} redeliveries`,
+    `${tally.unknown} unknown outcomes told`,
+    `${tally.lost} lost`,
+    `${tally.duplicated} duplicated`,
+    `${tally.stuck} stuck`,
+    `${tally.effects} effects outside policy`,
+    `${tally.outcomes} other ends`,
+    `${leftover.bytes} Redis bytes left over`,
+    `seed ${seed}`,
+  ].join(", "),
+);
+if (!isGreen(tally) || findings.length > 0 || leftover.bytes > 0) {
+  for (const key of leftover.keys.slice(0, 20)) console.log(`  left: ${key}`);
+  process.exitCode = 1;
+}

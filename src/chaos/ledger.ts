@@ -1,0 +1,49 @@
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { type Execution, executionSchema } from "./execution.ts";
+
+const modelCallSchema = z.object({
+  runId: z.string(),
+  turn: z.int(),
+  attempt: z.int(),
+  pid: z.int(),
+  /** Epoch ms. */
+  at: z.number(),
+});
+export type ModelCall = z.infer<typeof modelCallSchema>;
+
+/** What worker processes did, in files beside Redis: that is what is being tested. A line is whole or not there. */
+export type Ledger = {
+  note(execution: Execution): void;
+  noteModelCall(call: Omit<ModelCall, "pid" | "at">): void;
+  /** What was written since the last time, by whichever process. */
+  readExecutions(): Execution[];
+  readModelCalls(): ModelCall[];
+};
+
+export function openLedger(dir: string): Ledger {
+  const executions = join(dir, "executions.jsonl");
+  const calls = join(dir, "model-calls.jsonl");
+  const nextExecutions = createReader(executions, (value) => executionSchema.parse(value));
+  const nextCalls = createReader(calls, (value) => modelCallSchema.parse(value));
+  return {
+    note: (execution) => appendFileSync(executions, `${JSON.stringify(execution)}\n`),
+    noteModelCall: (call) =>
+      appendFileSync(calls, `${JSON.stringify({ ...call, pid: process.pid, at: Date.now() })}\n`),
+    readExecutions: nextExecutions,
+    readModelCalls: nextCalls,
+  };
+}
+
+function createReader<T>(file: string, parse: (value: unknown) => T): () => T[] {
+  let read = 0;
+  return () => {
+    if (!existsSync(file)) return [];
+    const bytes = readFileSync(file);
+    const end = bytes.lastIndexOf(0x0a) + 1;
+    const lines = bytes.subarray(read, end).toString("utf8").split("\n");
+    read = end;
+    return lines.filter((line) => line !== "").map((line) => parse(JSON.parse(line)));
+  };
+}

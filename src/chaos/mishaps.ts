@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Crew } from "./crew.ts";
+import type { ChaosRedis } from "./redis-server.ts";
+import type { Tally } from "./tally.ts";
+import type { TimedFault } from "./timed-faults.ts";
+
+export type Scene = { crew: Crew; redis: ChaosRedis; prefix: string; tally: Tally; signal: AbortSignal };
+
+/** Lets the faults happen, each at its time. Resolves after the last, with Redis up. */
+export async function letHappen(faults: readonly TimedFault[], scene: Scene): Promise<void> {
+  const startedAt = performance.now();
+  for (const fault of faults) {
+    const waitMs = fault.atMs - (performance.now() - startedAt);
+    if (waitMs > 0) await sleep(waitMs, undefined, { signal: scene.signal }).catch(() => {});
+    if (scene.signal.aborted) break;
+    await happen(fault, scene);
+  }
+  await scene.redis.start();
+}
+
+async function happen(given: TimedFault, { crew, redis, prefix, tally }: Scene): Promise<void> {
+  const { fault, forMs } = given;
+  const worker = given.worker % crew.relays.length;
+  const relay = crew.relays[worker];
+  const kill = (): void => {
+    if (crew.kill(worker)) tally.kills += 1;
+  };
+  switch (fault) {
+    case "kill":
+      return kill();
+    case "kill_at_write":
+      return relay?.lieInWait({ kind: "at_write", then: kill });
+    case "kill_after_write":
+      return relay?.lieInWait({ kind: "after_write", then: kill });
+    case "lose_write":
+      return relay?.lieInWait({ kind: "lose_write", then: () => void (tally.outages += 1) });
+    case "lose_reply":
+      return relay?.lieInWait({ kind: "lose_reply", then: () => void (tally.lostReplies += 1) });
+    case "cut":
+      tally.outages += 1;
+      return relay?.cut();
+    case "pause":
+      if (crew.pause(worker, forMs)) tally.pauses += 1;
+      return;
+    case "stop":
+      if (crew.stop(worker)) tally.stops += 1;
+      return;
+    case "redis_kill":
+    case "redis_stop":
+      await (fault === "redis_kill" ? redis.kill() : redis.stop());
+      await sleep(forMs);
+      await redis.start();
+      tally.restarts += 1;
+      return;
+    case "forget_scripts":
+      await redis.call("SCRIPT", "FLUSH");
+      return;
+    case "delete_jobs":
+      await redis.call("EVAL", deleteJobs, 0, `${prefix}:q`, 3);
+  }
+}
+
+/** Takes jobs that wait, or are delayed, out of the queues of steps, data and all. */
+const deleteJobs = `
+local deleted = 0
+for _, queue in ipairs({ 'model', 'tools' }) do
+  for _, state in ipairs({ 'prioritized', 'delayed', 'wait' }) do
+    local key = ARGV[1] .. ':' .. queue .. ':' .. state
+    local ids = state == 'wait' and redis.call('LRANGE', key, 0, ARGV[2] - 1) or redis.call('ZRANGE', key, 0, ARGV[2] - 1)
+    for _, id in ipairs(ids) do
+      if string.find(id, '^%d+-%d+-') then
+        if state == 'wait' then redis.call('LREM', key, 1, id) else redis.call('ZREM', key, id) end
+        redis.call('DEL', ARGV[1] .. ':' .. queue .. ':' .. id)
+        deleted = deleted + 1
+      end
+    end
+  end
+end
+return deleted`;

@@ -1,0 +1,226 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Backend, openBackend } from "../backend.ts";
+import { toError } from "../core/errors.ts";
+import { isEnded, type Run } from "../core/run.ts";
+import { ownParts, transcriptOf } from "../core/session.ts";
+import type { Agent } from "../define-agent.ts";
+import { prepare } from "../drover.ts";
+import { createSilentLogger } from "../telemetry/logger.ts";
+import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
+import { type Crew, type Program, startCrew } from "./crew.ts";
+import type { Execution } from "./execution.ts";
+import { type Evidence, type Finding, judge, toJudged } from "./judge.ts";
+import { openLedger } from "./ledger.ts";
+import { type Leftover, leftoversOf, removeRuns } from "./leftovers.ts";
+import { letHappen } from "./mishaps.ts";
+import { accompany, doingsOf, type Ending } from "./people.ts";
+import { type ChaosRedis, type Fsync, startChaosRedis } from "./redis-server.ts";
+import { startRelay } from "./relay.ts";
+import type { Scripts } from "./script.ts";
+import { addTally, noTally, type Tally } from "./tally.ts";
+import type { TimedFault } from "./timed-faults.ts";
+
+export type ProcessOptions = {
+  agents: readonly Agent[];
+  seed: number;
+  runs: number;
+  workers: number;
+  /** Started evenly over this time, and not before the faults begin. */
+  spreadMs: number;
+  /** At work at once, at most. */
+  mostAtOnce: number;
+  faults: readonly TimedFault[];
+  program: Program;
+  scriptsOf: (agent: Agent, seed: number) => Scripts;
+  /** How a run of this agent ends undisturbed, if that is known. */
+  endOf?: ((agent: Agent) => Evidence["ends"]) | undefined;
+  /** People cancel, retry, talk in sessions and send more input too. */
+  lively: boolean;
+  fsync: Fsync;
+  /** How long a run may take once all is quiet again, in ms. */
+  patienceMs: number;
+  stubMs?: number | undefined;
+  signal?: AbortSignal | undefined;
+  onProgress?: ((progress: { started: number; ended: number; tally: Tally; findings: number }) => void) | undefined;
+};
+
+export type ProcessReport = { tally: Tally; findings: Finding[]; leftover: Leftover; tookMs: number };
+
+const prefix = "{drover-chaos}";
+const quietMs = 15_000;
+
+/**
+ * Runs agents in worker processes over a private Redis while faults happen to both, and judges every run by what its
+ * tools really did.
+ */
+export async function runProcesses(options: ProcessOptions): Promise<ProcessReport> {
+  const dir = mkdtempSync(join(tmpdir(), "drover-chaos-"));
+  const startedAt = performance.now();
+  const releases: (() => Promise<unknown> | void)[] = [() => rmSync(dir, { recursive: true, force: true })];
+  try {
+    const redis = await startChaosRedis(join(dir, "redis"), options.fsync);
+    releases.push(redis.stop);
+    const worker = { prefix, dir, seed: options.seed, stubMs: options.stubMs ?? 40, concurrency: 25 };
+    const { workers: count, program } = options;
+    const crew = await startCrew({ count, program, redis: redis.socketPath, worker });
+    releases.push(crew.close);
+    await crew.settled();
+    const relay = await startRelay(redis.socketPath);
+    releases.push(relay.close);
+    const logger = createSilentLogger();
+    const { backendOptions } = prepare({ redis: relay.url, prefix, logger, telemetry: createNoTelemetry() });
+    const backend = openBackend(backendOptions, "producer");
+    releases.push(backend.close);
+    await backend.connection.ready();
+    const report = await perform(options, { dir, redis, crew, backend });
+    return { ...report, tookMs: Math.round(performance.now() - startedAt) };
+  } finally {
+    for (const release of releases.reverse()) await release();
+  }
+}
+
+type Parts = { dir: string; redis: ChaosRedis; crew: Crew; backend: Backend };
+
+async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<ProcessReport, "tookMs">> {
+  const { redis, crew, backend } = parts;
+  const tally = noTally();
+  const findings: Finding[] = [];
+  const stopping = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, stopping.signal]) : stopping.signal;
+  const judging = createJudging(options, parts, (found, counted) => {
+    addTally(tally, counted);
+    findings.push(...found);
+  });
+  try {
+    const happening = letHappen(options.faults, { crew, redis, prefix, tally, signal });
+    await Promise.all([happening, runAll(options, { ...parts, judging, tally, findings, signal })]);
+    await crew.settled();
+    await quiet(redis, options);
+  } finally {
+    stopping.abort();
+  }
+  for (const message of crew.deserters()) findings.push({ kind: "stuck", runId: "-", message });
+  tally.stuck += crew.deserters().length;
+  const left = await leftoversOf(redis, prefix);
+  for (const job of left.jobs) findings.push({ kind: "stuck", runId: "-", message: `a job is left: ${job}` });
+  tally.stuck += left.jobs.length;
+  if (findings.length === 0) await removeRuns(backend);
+  const leftover = findings.length === 0 ? await leftoversOf(redis, prefix) : left;
+  return { tally, findings, leftover };
+}
+
+/** Until no job is left, or long enough. */
+async function quiet(redis: ChaosRedis, { signal }: ProcessOptions): Promise<void> {
+  const until = performance.now() + quietMs;
+  while (performance.now() < until && !signal?.aborted) {
+    if ((await leftoversOf(redis, prefix)).jobs.length === 0) return;
+    await sleep(250);
+  }
+}
+
+type Going = Parts & { judging: Judging; tally: Tally; findings: Finding[]; signal: AbortSignal };
+
+async function runAll(options: ProcessOptions, going: Going): Promise<void> {
+  const { runs, spreadMs, mostAtOnce, agents, seed, lively, patienceMs } = options;
+  const startedAt = performance.now();
+  let started = 0;
+  let ended = 0;
+  const atOnce = new Set<Promise<void>>();
+  for (let index = 0; index < runs && !going.signal.aborted; index += 1) {
+    const waitMs = (spreadMs * index) / runs - (performance.now() - startedAt);
+    if (waitMs > 5) await sleep(waitMs, undefined, { signal: going.signal }).catch(() => {});
+    while (atOnce.size >= mostAtOnce) await Promise.race(atOnce);
+    const agent = agents[index % agents.length] as Agent;
+    const runId = `chaos-${index}`;
+    const doings = doingsOf(seed, runId, lively);
+    started += 1;
+    const task = { agent: agent.name, runId, seed, doings, patienceMs };
+    const one = accompany(going.backend.engine, task, going.signal)
+      .then((ending) => going.judging.judge(agent, runId, ending))
+      .catch((error: unknown) => going.judging.failed(runId, toError(error).message))
+      .finally(() => {
+        ended += 1;
+        atOnce.delete(one);
+        options.onProgress?.({ started, ended, tally: going.tally, findings: going.findings.length });
+      });
+    atOnce.add(one);
+  }
+  await Promise.all(atOnce);
+}
+
+type Judging = {
+  judge(agent: Agent, runId: string, ending: Ending): Promise<void>;
+  failed(runId: string, message: string): void;
+};
+
+/** Holds each run that has ended against the ledger of the workers' tools. */
+function createJudging(
+  options: ProcessOptions,
+  { dir, backend }: Parts,
+  tell: (findings: Finding[], tally: Tally) => void,
+): Judging {
+  const ledger = openLedger(dir);
+  const byRun = new Map<string, Execution[]>();
+  const tools = new Map(
+    options.agents.map((agent) => [agent.name, new Map(agent.tools.map((tool) => [tool.name, toJudged(tool)]))]),
+  );
+  const scripts = new Map(options.agents.map((agent) => [agent.name, options.scriptsOf(agent, options.seed)]));
+
+  function executionsOf(runId: string): Execution[] {
+    for (const execution of ledger.readExecutions()) {
+      // A key begins with the id of its run.
+      const of = execution.type === "effect" ? (execution.key.split(":")[0] ?? "") : execution.runId;
+      byRun.set(of, [...(byRun.get(of) ?? []), execution]);
+    }
+    return byRun.get(runId) ?? [];
+  }
+
+  return {
+    failed: (runId, message) => tell([{ kind: "stuck", runId, message }], { ...noTally(), runs: 1, stuck: 1 }),
+    async judge(agent, runId, ending) {
+      const { doings, run, messages, feed } = await readRun(backend, options, runId);
+      if (ending.type === "stuck" && run && isEnded(run)) {
+        // It ended at the last moment.
+      }
+      const findings = judge({
+        ...{ runId, run, messages, feed, executions: executionsOf(runId) },
+        tools: tools.get(agent.name) ?? new Map(),
+        script: scripts.get(agent.name)?.(runId),
+        ends: isFree(doings) ? undefined : options.endOf?.(agent),
+      });
+      byRun.delete(runId);
+      const redeliveries = feed.reduce(
+        (sum, entry) => sum + ("deliveries" in entry && entry.deliveries ? entry.deliveries - 1 : 0),
+        0,
+      );
+      const unknown = messages.filter((message) => message.role === "tool" && message.outcome === "unknown").length;
+      tell(findings, { ...noTally(findings), runs: 1, redeliveries, unknown });
+    },
+  };
+}
+
+/** Whether what people do decides how the run ends. */
+function isFree({ cancelAfterMs, sendAfterMs }: ReturnType<typeof doingsOf>): boolean {
+  return cancelAfterMs !== undefined || sendAfterMs !== undefined;
+}
+
+type Read = Pick<Evidence, "messages" | "feed"> & { run: Run | null; doings: ReturnType<typeof doingsOf> };
+
+async function readRun({ store }: Backend, { seed, lively }: ProcessOptions, runId: string): Promise<Read> {
+  const doings = doingsOf(seed, runId, lively);
+  for (;;) {
+    try {
+      const run = await store.load(runId);
+      const parts = run ? ownParts(run) : [];
+      const transcript = run ? transcriptOf(run) : runId;
+      const messages = (await Promise.all(parts.map(([from, to]) => store.readMessages(transcript, from, to)))).flat();
+      return { doings, run, messages, feed: await store.readFeed(runId, 0, 1_000) };
+    } catch (error) {
+      if (toError(error).name !== "DroverError") throw error;
+      await sleep(100);
+    }
+  }
+}

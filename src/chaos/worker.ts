@@ -1,0 +1,69 @@
+import { z } from "zod";
+import { DroverError } from "../core/errors.ts";
+import type { Agent } from "../define-agent.ts";
+import { createDrover } from "../drover.ts";
+import { createLogger } from "../telemetry/logger.ts";
+import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
+import { noteEffects } from "../testing/record-effect.ts";
+import type { Tool } from "../tools/define-tool.ts";
+import { chaosAgent } from "./chaos-agent.ts";
+import { openLedger } from "./ledger.ts";
+import type { Scripts } from "./script.ts";
+
+/** How a worker process is to be; it travels in its environment, as JSON. */
+export const workerVariable = "DROVER_CHAOS_WORKER";
+const optionsSchema = z.object({
+  redisUrl: z.string(),
+  prefix: z.string(),
+  dir: z.string(),
+  seed: z.int(),
+  stubMs: z.int(),
+  concurrency: z.int(),
+});
+export type WorkerOptions = z.infer<typeof optionsSchema>;
+
+export type WorkerParts = {
+  agents: readonly Agent[];
+  scriptsOf: (agent: Agent, seed: number) => Scripts;
+  isReal: (tool: Tool) => boolean;
+};
+
+const graceMs = 2_000;
+
+/** @throws DroverError "invalid" when this process was not started as a worker of chaos. */
+export function readWorkerOptions(): WorkerOptions {
+  const text = process.env[workerVariable];
+  const parsed = text === undefined ? undefined : optionsSchema.safeParse(JSON.parse(text));
+  if (parsed?.success && process.send) return parsed.data;
+  throw new DroverError("invalid", "This is a worker of `drover chaos`, which starts it; it is not started by hand.");
+}
+
+/** An ordinary worker, but that its agents are scripted and watched. Resolves when it was told to stop and has. */
+export async function runChaosWorker(
+  options: WorkerOptions,
+  { agents, scriptsOf, isReal }: WorkerParts,
+): Promise<void> {
+  // Who started it is gone: there is nobody to judge any more.
+  process.once("disconnect", () => process.exit(1));
+  const stop = new Promise<void>((resolve) => process.once("SIGTERM", () => resolve()));
+  const { dir, seed, stubMs, redisUrl: redis, prefix, concurrency } = options;
+  const ledger = openLedger(dir);
+  noteEffects((key, what) => ledger.note({ type: "effect", key, what, pid: process.pid, at: Date.now() }));
+  const drover = createDrover({
+    redis,
+    prefix,
+    agents: agents.map((agent) =>
+      chaosAgent(agent, {
+        scripts: scriptsOf(agent, seed),
+        ...{ seed, stubMs, isReal, note: ledger.note, onModelCall: ledger.noteModelCall },
+      }),
+    ),
+    telemetry: createNoTelemetry(),
+    logger: createLogger({ level: "error", destination: process.stderr }),
+  });
+  await drover.work({ concurrency, graceMs });
+  process.send?.("ready");
+  await stop;
+  await drover.close();
+  process.disconnect();
+}
