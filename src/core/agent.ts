@@ -18,6 +18,8 @@ export type ToolSpec = {
  * - `maxCostUsd`: needs a price on the model;
  * - `deadlineMs`: from the creation of the run;
  * - `repeats`: so many equal rounds of calls with equal results bring a warning to the model, one more the end; default 2;
+ * - `maxBytes`: what is kept of the run: messages, results, what was cut out of them, and its feed; default 64 MiB;
+ * - `maxMessageBytes`: one message: of the input, an answer, or what is kept of a tool's result; default 16 MiB;
  * - `maxReasks`: so often a final answer that does not fit the output, or fails its verification, is asked for again; default 2.
  */
 export type Limits = {
@@ -27,7 +29,12 @@ export type Limits = {
   deadlineMs?: number | undefined;
   repeats?: number | undefined;
   maxReasks?: number | undefined;
+  maxBytes?: number | undefined;
+  maxMessageBytes?: number | undefined;
 };
+/** No value in Redis may be longer. */
+const mostBytes = 512 * 1_048_576;
+
 export const limitsSchema: z.ZodType<Limits> = z.strictObject({
   maxTurns: z.int().min(1).max(100_000).optional(),
   maxTokens: z.int().min(1).optional(),
@@ -39,11 +46,15 @@ export const limitsSchema: z.ZodType<Limits> = z.strictObject({
     .optional(),
   repeats: z.int().min(2).max(1_000).optional(),
   maxReasks: z.int().min(0).max(1_000).optional(),
+  maxBytes: z.int().min(1_024).max(mostBytes).optional(),
+  maxMessageBytes: z.int().min(1_024).max(mostBytes).optional(),
 });
 
 const defaultMaxTurns = 15;
 const defaultRepeats = 2;
 const defaultMaxReasks = 2;
+const defaultMaxBytes = 64 * 1_048_576;
+const defaultMaxMessageBytes = 16 * 1_048_576;
 
 /** How often and after what waits a failed attempt is made again. `delayMs` is the first wait; it doubles, with jitter. */
 export type RetryPolicy = { attempts: number; delayMs: number };
@@ -99,11 +110,18 @@ export function stricter(a: number | undefined, b: number | undefined): number |
 }
 
 /** Limits with their defaults filled in. */
-export type LimitsInForce = Limits & { maxTurns: number; repeats: number; maxReasks: number };
+export type LimitsInForce = Limits & {
+  maxTurns: number;
+  repeats: number;
+  maxReasks: number;
+  maxBytes: number;
+  maxMessageBytes: number;
+};
 
 /** The stricter of two limits, field by field. */
 export function tightenLimits(agent: Limits, producer: Limits): LimitsInForce {
   const { maxTurns = defaultMaxTurns, repeats = defaultRepeats, maxReasks = defaultMaxReasks } = agent;
+  const { maxBytes = defaultMaxBytes, maxMessageBytes = defaultMaxMessageBytes } = agent;
   return {
     maxTurns: Math.min(maxTurns, producer.maxTurns ?? maxTurns),
     maxTokens: stricter(agent.maxTokens, producer.maxTokens),
@@ -111,5 +129,7 @@ export function tightenLimits(agent: Limits, producer: Limits): LimitsInForce {
     deadlineMs: stricter(agent.deadlineMs, producer.deadlineMs),
     repeats: Math.min(repeats, producer.repeats ?? repeats),
     maxReasks: Math.min(maxReasks, producer.maxReasks ?? maxReasks),
+    maxBytes: Math.min(maxBytes, producer.maxBytes ?? maxBytes),
+    maxMessageBytes: Math.min(maxMessageBytes, producer.maxMessageBytes ?? maxMessageBytes),
   };
 }

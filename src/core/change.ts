@@ -1,3 +1,4 @@
+import { feedEntryBytes, messageBytes } from "./bytes.ts";
 import type { EventMeta, FeedEntry, StepTimes } from "./event.ts";
 import type { Message, ToolMessage } from "./message.ts";
 import { dueAt } from "./owed.ts";
@@ -39,10 +40,22 @@ export function makeDraft(previous: Run, meta: EventMeta): Draft {
 export function log(draft: Draft, entry: WithoutPlace<FeedEntry>): void {
   draft.run.eventSeq += 1;
   draft.entries.push({ seq: draft.run.eventSeq, at: draft.meta.at, turn: draft.run.turns, ...entry } as FeedEntry);
+  hold(draft.run, feedEntryBytes(entry));
 }
 
-/** Appends to the transcript and returns the message's index. */
+/** Counts what a run keeps from now on. */
+export function hold(run: Run, bytes: number): void {
+  run.bytes = (run.bytes ?? 0) + bytes;
+}
+
+/** Appends something new to the transcript and returns the message's index. */
 export function append(draft: Draft, message: Message): number {
+  hold(draft.run, messageBytes(message));
+  return place(draft, message);
+}
+
+/** Appends what the run has kept, and counted, before. */
+function place(draft: Draft, message: Message): number {
   draft.append.push({ type: "message", message });
   draft.run.messageCount += 1;
   return draft.run.messageCount - 1;
@@ -76,7 +89,10 @@ export function settle(
   times?: StepTimes,
 ): void {
   const { callId, toolCallId, position, tool, attempt, decision } = call;
-  draft.results.push({ role: "tool", callId, toolCallId, name: tool, ...result, ...(decision ? { decision } : {}) });
+  const kept: ToolMessage = { role: "tool", callId, toolCallId, name: tool, ...result };
+  if (decision) kept.decision = decision;
+  draft.results.push(kept);
+  hold(draft.run, messageBytes(kept));
   const { question: _question, decision: _decision, approvalIds: _ids, child: _child, ...base } = baseOf(call);
   replaceCall(draft, { ...base, state: "settled" });
   // While calls are open the transcript ends with the message that made them.
@@ -97,7 +113,7 @@ function appendResults(draft: Draft): void {
   for (const call of draft.run.calls) {
     const at = draft.results.findIndex((result) => result.callId === call.callId);
     const own = at >= 0 ? draft.results.splice(at, 1)[0] : undefined;
-    if (own) append(draft, own);
+    if (own) place(draft, own);
     else {
       draft.append.push({ type: "result", callId: call.callId });
       draft.run.messageCount += 1;
@@ -112,7 +128,7 @@ export function oweModel(draft: Draft): void {
   const { run } = draft;
   if (run.pendingInput.length > 0) {
     const from = run.messageCount;
-    for (const message of run.pendingInput) append(draft, message);
+    for (const message of run.pendingInput) place(draft, message);
     run.pendingInput = [];
     log(draft, { type: "messages_appended", messages: [from, run.messageCount] });
   }

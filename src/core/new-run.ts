@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type Limits, limitsSchema, type ToolSpec } from "./agent.ts";
+import { feedEntryBytes, messageBytes } from "./bytes.ts";
 import { callerToolsSchema } from "./caller-tools.ts";
 import type { RunParent } from "./child.ts";
 import { type InputMessage, inputSchema, type Message } from "./message.ts";
@@ -129,6 +130,7 @@ function makeCommon(input: NewRun, limits: Limits): Run {
     pendingInput: [],
     inputIds: [],
     messageCount: 0,
+    bytes: input.messages.reduce((sum, message) => sum + messageBytes(message), feedEntryBytes({})),
     eventSeq: 1,
     limits,
     usage: noUsage,

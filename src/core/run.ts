@@ -34,6 +34,7 @@ export const stopReasons = [
   "max_turns",
   "repeated_calls",
   "token_budget",
+  "byte_budget",
   "cost_budget",
   "deadline",
   "verify_failed",
@@ -230,6 +231,8 @@ export type Run = {
   earlierParts?: [number, number][] | undefined;
   /** Undefined outside sessions, and once the session has gone on to the next run. */
   place?: SessionPlace | undefined;
+  /** What is kept of it, in bytes, about; undefined in records of older versions. See `maxBytes` of `Limits`. */
+  bytes?: number | undefined;
   /** Sequence number of the last event in the feed. */
   eventSeq: number;
   limits: Limits;

@@ -8,7 +8,8 @@
 //     being retried (invariant 9).
 // T5. A started call that is not repeatable becomes ready again only by a person's word (invariant 4).
 
-import { append, type Change, type Draft, endRun, finish, log, makeDraft, oweModel } from "./change.ts";
+import { messageBytes } from "./bytes.ts";
+import { append, type Change, type Draft, endRun, finish, hold, log, makeDraft, oweModel } from "./change.ts";
 import type { RunParent } from "./child.ts";
 import type { EventMeta, RunEvent } from "./event.ts";
 import { deadlineAtBegin } from "./limits.ts";
@@ -222,6 +223,7 @@ function inputReceived(draft: Draft, event: EventOf<"input_received">): boolean 
   if (run.inputIds.includes(event.inputId) || event.messages.length === 0) return false;
   remember(run, event.inputId);
   run.pendingInput = [...run.pendingInput, ...event.messages];
+  for (const message of event.messages) hold(run, messageBytes(message));
   const { by } = event;
   log(draft, { type: "input_received", count: event.messages.length, ...(by === undefined ? {} : { by }) });
   return true;

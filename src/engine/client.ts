@@ -23,6 +23,7 @@ import type {
   Telemetry,
 } from "../ports.ts";
 import { type Advance, isSameRun } from "./advance.ts";
+import { refuseOversizeCommand, refuseOversizeStart } from "./byte-limits.ts";
 import { nameProblem } from "./caller-tools.ts";
 import { checkCommand } from "./command.ts";
 import { createRun, hashInput } from "./create-run.ts";
@@ -111,6 +112,7 @@ export function createClient(deps: ClientDeps): Client {
       const taken = await inject({ store, command }, runId, hashInput(payload), { ...payload, session });
       if (taken) return taken;
     }
+    refuseOversizeStart(deps.agents, payload);
     await refuseWithoutRoom(deps, runId, payload);
     const run = await createRun(deps, runId, payload, options);
     await deps.durable?.confirm(run);
@@ -119,6 +121,7 @@ export function createClient(deps: ClientDeps): Client {
 
   async function command(runId: string, event: Command): Promise<{ run: Run; applied: boolean }> {
     checkCommand(event, deps.payloadLimitBytes);
+    await refuseOversizeCommand(deps, runId, event);
     const { run, change } = await advance(runId, event, { sweepable: true });
     if (!run) throw unknownRun(runId);
     if (change) {
@@ -230,7 +233,7 @@ function parsePayload(value: unknown, limitBytes: number): StartPayload {
   if (bytes > limitBytes) {
     throw new DroverError(
       "too_large",
-      `The run was not started: its input is ${bytes} bytes, the limit is ${limitBytes}. Put large content where a tool can read it, or raise DROVER_PAYLOAD_LIMIT.`,
+      `The run was not started: its input is ${bytes} bytes of JSON with all that is sent along, the limit is ${limitBytes}. Put large content where a tool can read it, or raise DROVER_PAYLOAD_LIMIT.`,
     );
   }
   return parsed.data;

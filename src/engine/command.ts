@@ -13,7 +13,10 @@ export function checkCommand(command: Command, limitBytes: number): void {
   const [what, given] = command.type === "answered" ? ["answer", command.content] : ["input", command.messages];
   const bytes = Buffer.byteLength(JSON.stringify(given));
   if (bytes > limitBytes) {
-    throw new DroverError("too_large", `The ${what} was not taken: it is ${bytes} bytes, the limit is ${limitBytes}.`);
+    throw new DroverError(
+      "too_large",
+      `The ${what} was not taken: it is ${bytes} bytes, the limit is ${limitBytes}. Put large content where a tool can read it, or raise DROVER_PAYLOAD_LIMIT.`,
+    );
   }
 }
 

@@ -1,10 +1,12 @@
 import { defaultMaxResultTokens } from "../core/defaults.ts";
 import { toError } from "../core/errors.ts";
+import { effectiveLimits } from "../core/limits.ts";
 import type { Content, FullResult } from "../core/message.ts";
 import { redactSaid } from "../core/redact-event.ts";
 import { cutResult, mayExceed, resultTextOf } from "../core/result.ts";
 import type { OpenCall, Run } from "../core/run.ts";
 import type { AgentCode } from "../ports.ts";
+import { fitResult } from "./byte-limits.ts";
 import type { EngineDeps } from "./deps.ts";
 import type { StepContext } from "./step.ts";
 
@@ -21,7 +23,9 @@ export async function keepResult(
   { run, open }: { run: Run; open: OpenCall },
   given: Content,
 ): Promise<{ content: Content; full?: FullResult }> {
-  const clean = redaction.stored ? redactSaid(given, redaction.redactor) : given;
+  const { maxBytes, maxMessageBytes } = effectiveLimits(agent.limits, run);
+  const room = Math.min(maxMessageBytes, Math.max(0, maxBytes - (run.bytes ?? 0)));
+  const clean = fitResult(redaction.stored ? redactSaid(given, redaction.redactor) : given, room);
   const maxTokens = agent.tools.maxResultTokens(open.tool) ?? defaultMaxResultTokens;
   const bytes = Buffer.byteLength(resultTextOf(clean));
   if (!mayExceed(bytes, maxTokens)) return { content: detach(clean) };

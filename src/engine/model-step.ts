@@ -4,6 +4,7 @@ import { findRepetition, type Repetition, repetitionMessage, repetitionNudge } f
 import type { Run } from "../core/run.ts";
 import type { ModelFailure, StepOutcome } from "../ports.ts";
 import { toAnswer } from "./answer.ts";
+import { problemOfAnswer } from "./byte-limits.ts";
 import { nameFailure, nameProblem } from "./caller-tools.ts";
 import { chooseWindow, shrink, type Window } from "./choose-window.ts";
 import { holdUnknown } from "./hold.ts";
@@ -128,7 +129,15 @@ async function toEvent(deps: RunStepDeps, turn: TurnStep, call: ModelCall, windo
   }
   const tools = call.asked.tools.map(({ name }) => name);
   const answer = await toAnswer(deps, turn, { ...outcome, execution, window, tools, times });
-  return answer.type === "failed" ? failed(deps, turn, call, answer) : answer;
+  if (answer.type === "failed") return failed(deps, turn, call, answer);
+  const { content } = answer.message;
+  const problem = problemOfAnswer(
+    content,
+    answer.calls.map((planned) => planned.call),
+    turn.limits,
+  );
+  if (!problem) return answer;
+  return failed(deps, turn, call, { class: "permanent", code: "answer_too_large", message: problem });
 }
 
 function tooSmall(smallestTokens: number): Pick<ModelFailure, "code" | "message"> {

@@ -24,6 +24,8 @@ const limits = z.looseObject({
   deadlineMs: z.number().optional(),
   repeats: z.number().optional(),
   maxReasks: z.number().optional(),
+  maxBytes: z.number().optional(),
+  maxMessageBytes: z.number().optional(),
 });
 
 const headFields = z.object({
@@ -55,6 +57,7 @@ const headFields = z.object({
       notBefore: time.optional(),
     })
     .optional(),
+  bytes: count.optional(),
   eventSeq: count,
   limits,
   retryLimits: limits.optional(),

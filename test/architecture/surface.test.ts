@@ -185,6 +185,7 @@ describe("words that programs switch on", () => {
         "max_turns",
         "repeated_calls",
         "token_budget",
+        "byte_budget",
         "cost_budget",
         "deadline",
         "verify_failed",

@@ -134,6 +134,8 @@ const advice: Partial<Record<StopReason, string>> = {
     "It made the same calls with the same results again and again. See what the tool told it; then retry, or send it a hint with the retry.",
   token_budget: "Retry it with a higher token limit, or give its agent a window so that it sends less.",
   cost_budget: "Retry it with a higher cost limit.",
+  byte_budget:
+    "It holds as much as it may. If it is worth more, retry it with a higher maxBytes; else have its tools return less.",
   deadline: "Retry it with a longer deadline. A long queue wait in the timeline means that workers are missing.",
   verify_failed:
     "Its answers did not pass the agent's own check. The last check's words are in the transcript; retry it once that is mended.",

@@ -221,6 +221,7 @@ const incompleteReasons: Partial<Record<Ended["stopReason"], string>> = {
   max_turns: "max_turns",
   token_budget: "max_output_tokens",
   cost_budget: "cost_budget",
+  byte_budget: "byte_budget",
   deadline: "deadline",
 };
 

@@ -1,0 +1,93 @@
+import { type Limits, tightenLimits } from "../core/agent.ts";
+import { contentBytes, messageBytes, textBytes } from "../core/bytes.ts";
+import type { Command } from "../core/command.ts";
+import { DroverError } from "../core/errors.ts";
+import { effectiveLimits, problemOfSize } from "../core/limits.ts";
+import { type Content, type Message, type ToolCall, toInputMessages } from "../core/message.ts";
+import type { StartPayload } from "../core/new-run.ts";
+import { isEnded, type Run } from "../core/run.ts";
+import type { AgentRegistry, RunStore } from "../ports.ts";
+
+// What is too large is refused where it comes in, by the limits that are known there: a producer that has not the agent's
+// code knows the run's own, and the agent's hold before its next model call.
+
+type Sizes = Pick<Limits, "maxBytes" | "maxMessageBytes">;
+
+/** @throws DroverError "too_large" naming field, size and limit */
+export function refuseOversizeStart(agents: AgentRegistry, { agent, input, limits = {} }: StartPayload): void {
+  const known = agents.get(agent);
+  const inForce: Sizes = known ? tightenLimits(known.limits, limits) : limits;
+  const problem = problemOfSize(toInputMessages(input), inForce, { field: "input" });
+  if (problem) throw new DroverError("too_large", `The run was not started: ${problem}.`);
+}
+
+/** @throws DroverError "too_large" naming field, size and limit */
+export async function refuseOversizeCommand(
+  { store, agents }: { store: Pick<RunStore, "load">; agents: AgentRegistry },
+  runId: string,
+  command: Command,
+): Promise<void> {
+  if (command.type !== "input_received" && command.type !== "answered") return;
+  const run = await store.load(runId);
+  // What is sent again was taken already, and who has ended takes nothing: both are told so.
+  if (!run || isEnded(run)) return;
+  if (command.type === "input_received" && run.inputIds.includes(command.inputId)) return;
+  const [field, messages] =
+    command.type === "answered" ? ["answer", [asMessage(command.content)]] : ["input", command.messages];
+  const problem = problemOfSize(messages as Message[], limitsOf(agents, run), {
+    held: run.bytes,
+    field: String(field),
+  });
+  if (problem) throw new DroverError("too_large", `The run was left as it is: ${problem}.`);
+}
+
+function asMessage(content: Content): Message {
+  return { role: "user", content };
+}
+
+function limitsOf(agents: AgentRegistry, run: Run): Sizes {
+  const agent = agents.get(run.agent);
+  return agent ? effectiveLimits(agent.limits, run) : { ...run.limits, ...run.retryLimits };
+}
+
+/** Why an answer is not kept, in words; undefined if it is. The run can be gone on with: nothing of it was lost. */
+export function problemOfAnswer(
+  content: Content | null,
+  toolCalls: readonly ToolCall[],
+  { maxMessageBytes }: { maxMessageBytes: number },
+): string | undefined {
+  const bytes = messageBytes({ role: "assistant", content, toolCalls: [...toolCalls] } as Message);
+  if (bytes <= maxMessageBytes) return undefined;
+  return (
+    `The model's answer is ${bytes} bytes, the limit of a message (maxMessageBytes) is ${maxMessageBytes}. ` +
+    "Have the agent answer in parts or write to a tool, or retry the run with a higher maxMessageBytes."
+  );
+}
+
+/**
+ * A result as far as there is room for it: of a message, and of what the run may still keep. The tool has run, so it is not
+ * refused: its text is cut, and the model reads that the rest is gone.
+ *
+ * @param room in bytes
+ */
+export function fitResult(content: Content, room: number): Content {
+  // No character takes more than six bytes, as an escaped one does.
+  if (typeof content === "string" && content.length * 6 <= room) return content;
+  if (contentBytes(content) <= room) return content;
+  if (typeof content === "string") return fitText(content, room);
+  const texts = content.filter(({ type }) => type === "text" || type === "refusal");
+  const others = content.filter(({ type }) => type !== "text" && type !== "refusal");
+  const lost = `[${others.length} part(s) of this result, images or files, are too large to be kept and are left out here]`;
+  if (contentBytes(texts) + lost.length <= room && others.length > 0) return [...texts, { type: "text", text: lost }];
+  return fitText(texts.map((part) => ("text" in part ? String(part.text) : "")).join("\n"), room);
+}
+
+function fitText(text: string, room: number): string {
+  let length = text.length;
+  while (textBytes(text.slice(0, length)) > room) {
+    length = Math.floor(length * Math.min(0.9, room / textBytes(text.slice(0, length))));
+  }
+  if (/[\uD800-\uDBFF]$/.test(text.slice(0, length))) length -= 1;
+  const note = `[the rest of this result, ${text.length - length} characters, is too large to be kept and is left out here]`;
+  return `${text.slice(0, length)}\n${note}`;
+}

@@ -1,0 +1,137 @@
+// Catches: input, answers and results without a bound, refusals that say too little, a run that is lost to one.
+import { expect, test } from "vitest";
+import { z } from "zod";
+import type { Limits } from "../../src/core/agent.ts";
+import type { ContentPart } from "../../src/core/message.ts";
+import { defineAgent } from "../../src/define-agent.ts";
+import { fitResult } from "../../src/engine/byte-limits.ts";
+import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { type Agent, type Bench, makeBench } from "./support.ts";
+
+const big = "x".repeat(5_000);
+const drainAll = { advanceTime: true, maxDeliveries: 200 };
+
+const look = defineTool({
+  name: "look",
+  description: "Looks.",
+  parameters: z.object({ size: z.number().describe("characters") }),
+  effect: "read",
+  maxResultTokens: 100,
+  execute: ({ size }) => "word ".repeat(size / 5),
+});
+const call = (size: number): ScriptedReply => ({ toolCalls: [{ name: "look", arguments: { size } }] });
+
+function agentOf(script: ScriptedReply[], limits: Limits): Agent {
+  return defineAgent({ name: "a", instructions: "Look.", model: scriptedModel(script), tools: [look], limits });
+}
+
+async function run(bench: Bench, agent: Agent, runId: string): Promise<ReturnType<Bench["process"]>> {
+  const engine = bench.process({ agents: [agent] });
+  await engine.client.start("a", "go", { runId });
+  await bench.queue.drain(engine.runStep, drainAll);
+  return engine;
+}
+
+test("a start over a limit of the agent or of the producer is refused at once, by every way in", async () => {
+  const bench = makeBench();
+  const engine = bench.process({ agents: [agentOf([], { maxMessageBytes: 4_000 })] });
+  const producer = bench.process();
+  const field = {
+    code: "too_large",
+    message: expect.stringMatching(/input is 5100 bytes, .*maxMessageBytes\) is 4000/),
+  };
+  await expect(engine.client.start("a", big)).rejects.toMatchObject(field);
+  await expect(producer.client.start("a", big, { limits: { maxMessageBytes: 4_000 } })).rejects.toMatchObject(field);
+  const all = { code: "too_large", message: expect.stringMatching(/input is 10200 bytes, .*maxBytes\) is 9000/) };
+  const two = [big, big].map((content) => ({ role: "user" as const, content }));
+  await expect(producer.client.start("a", two, { limits: { maxBytes: 9_000 } })).rejects.toMatchObject(all);
+  // From the queue it leaves a record that says so, and a corrected one may take its id.
+  const payload = { agent: "a", input: big };
+  expect(await engine.takeStart({ runId: "queued", payload })).toEqual({ type: "done" });
+  expect(await bench.store.load("queued")).toMatchObject({
+    status: "rejected",
+    error: { message: expect.stringContaining("input is 5100 bytes") },
+  });
+  await engine.client.start("a", "go", { runId: "queued" });
+  await engine.takeStart({ runId: "queued", payload });
+  const { runs } = await bench.store.list({ status: "rejected" });
+  expect(runs.map(({ runId }) => runId)).toEqual([expect.stringMatching(/^queued\.rejected-/)]);
+});
+
+test("input for a run that goes on is refused by the same limits, and by what the run holds already", async () => {
+  const bench = makeBench();
+  const engine = bench.process({ agents: [agentOf([], { maxMessageBytes: 4_000, maxBytes: 9_000 })] });
+  await engine.client.start("a", "go", { runId: "r" });
+  const handle = engine.handle("r");
+  await expect(handle.send(big)).rejects.toMatchObject({ code: "too_large", message: expect.stringContaining("5100") });
+  const some = "y".repeat(3_500);
+  await handle.send(some, { inputId: "1" });
+  await handle.send(some, { inputId: "2" });
+  const full = {
+    code: "too_large",
+    message: expect.stringMatching(/input is 3600 bytes and the run holds \d+, .*9000/),
+  };
+  await expect(handle.send(some, { inputId: "3" })).rejects.toMatchObject(full);
+  // One that was taken may be sent again.
+  await handle.send(some, { inputId: "2" });
+  expect((await bench.store.load("r"))?.pendingInput).toHaveLength(2);
+  // A producer that has not the agent's code knows the run's own limits.
+  await bench.process().client.start("a", "go", { runId: "own", limits: { maxMessageBytes: 2_000 } });
+  await expect(bench.process().handle("own").send(some)).rejects.toMatchObject({ code: "too_large" });
+  await engine.client.command("r", { type: "cancel_requested", by: "t", reason: "r" });
+  await expect(handle.send(big)).rejects.toMatchObject({ code: "not_allowed" });
+});
+
+test("[G9] an answer over the limit ends the run, which goes on from there with a higher one", async () => {
+  const bench = makeBench();
+  const agent = agentOf([call(10), big, big], { maxMessageBytes: 4_000 });
+  const engine = await run(bench, agent, "r");
+  expect(await bench.store.load("r")).toMatchObject({
+    status: "failed",
+    stopReason: "model_error",
+    turns: 1,
+    error: { code: "answer_too_large", message: expect.stringMatching(/5100 bytes.*maxMessageBytes\) is 4000/) },
+  });
+  await engine.handle("r").retry({ limits: { maxMessageBytes: 8_000 } });
+  await bench.queue.drain(engine.runStep, drainAll);
+  expect(await bench.store.load("r")).toMatchObject({ status: "completed", turns: 2 });
+});
+
+test("[G9] a run that holds as much as it may ends before its next call, and goes on with more", async () => {
+  const bench = makeBench();
+  const agent = agentOf([call(5_000), call(5_005), call(5_010), "done"], { maxBytes: 12_000 });
+  const engine = await run(bench, agent, "r");
+  const ended = await bench.store.load("r");
+  expect(ended).toMatchObject({ status: "failed", stopReason: "byte_budget", turns: 2 });
+  expect(ended?.error?.message).toMatch(/holds \d+ bytes, of 12000 .*maxBytes/);
+  await engine.handle("r").retry({ limits: { maxBytes: 100_000 } });
+  await bench.queue.drain(engine.runStep, drainAll);
+  expect(await bench.store.load("r")).toMatchObject({ status: "completed", turns: 4 });
+});
+
+test("a result over what there is room for is cut, and its tool is not called again", async () => {
+  const bench = makeBench();
+  await run(bench, agentOf([call(50_000), "done"], { maxMessageBytes: 4_000 }), "r");
+  const result = (await bench.store.readMessages("r", 0, 9)).find(({ role }) => role === "tool");
+  expect(result).toMatchObject({ outcome: "ok", full: { bytes: expect.any(Number) } });
+  expect(JSON.stringify(result)).toContain("to be kept and is left out here]");
+  expect((await bench.store.load("r"))?.status).toBe("completed");
+  expect(result?.role === "tool" ? result.full?.bytes : 0).toBeLessThan(4_200);
+});
+
+test("text and parts of a result are fitted to the room there is", () => {
+  expect(fitResult("short", 100)).toBe("short");
+  expect(fitResult("é".repeat(20), 45)).toBe("é".repeat(20));
+  const cut = String(fitResult("😀".repeat(1_000), 1_000));
+  expect(Buffer.byteLength(cut)).toBeLessThan(1_200);
+  expect(cut).toMatch(/^(?:😀)+\n\[the rest of this result, \d+ characters, is too large to be kept/u);
+  const image: ContentPart = { type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(3_000)}` } };
+  const text: ContentPart = { type: "text", text: "seen" };
+  expect(fitResult([text, image], 10_000)).toEqual([text, image]);
+  expect(fitResult([text, image], 1_000)).toEqual([
+    text,
+    { type: "text", text: expect.stringContaining("1 part(s) of this result") },
+  ]);
+  expect(fitResult([{ type: "text", text: big }, image], 1_000)).toMatch(/^x+\n\[the rest of this result/);
+});
