@@ -2,8 +2,10 @@
 // which thereby decides what happens.
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { childFailurePolicies } from "../../src/core/child.ts";
 import { type Agent, defineAgent } from "../../src/define-agent.ts";
 import { openai } from "../../src/openai/openai.ts";
+import { agentTool } from "../../src/tools/agent-tool.ts";
 import { defineTool, type Tool, type ToolContext } from "../../src/tools/define-tool.ts";
 import { readE2eOptions } from "./e2e-options.ts";
 import { visitGate } from "./gate.ts";
@@ -40,7 +42,7 @@ async function act(
 }
 
 type Behaviour = Pick<Tool, "name"> &
-  Partial<Pick<Tool, "effect" | "idempotent" | "approvalExpiresMs" | "breaker" | "fallback">>;
+  Partial<Pick<Tool, "effect" | "idempotent" | "queue" | "approvalExpiresMs" | "breaker" | "fallback">>;
 
 function tool(behaviour: Behaviour, execute: (args: Arguments, context: ToolContext) => Promise<unknown>): Tool {
   const { name } = behaviour;
@@ -59,6 +61,7 @@ const { approvalExpiresMs } = options;
 
 const tools: Tool[] = [
   plain({ name: "look", effect: "read" }),
+  ...(options.ownQueue === undefined ? [] : [plain({ name: "browse", effect: "read", queue: options.ownQueue })]),
   plain({ name: "post", effect: "write" }),
   plain({ name: "pay", effect: "irreversible" }),
   plain({ name: "offer", effect: "irreversible", ...(approvalExpiresMs ? { approvalExpiresMs } : {}) }),
@@ -92,6 +95,10 @@ const tools: Tool[] = [
   }),
 ];
 
+const handOn: Tool[] = childFailurePolicies.map((onFailure) =>
+  agentTool({ agent: options.agents[0] ?? "e2e", name: `hand_${onFailure}`, onFailure, retries: 1 }),
+);
+
 /** What an agent named `typed` answers. */
 const output = z.object({ city: z.string().describe("Where"), degrees: z.number().describe("How warm") });
 
@@ -101,7 +108,7 @@ export const agents: Agent[] = options.agents.map((name) =>
     ...(name === "typed" ? { output } : {}),
     instructions: "Do as you are told.",
     model: openai({ model: "fake", baseURL: options.baseURL, apiKey: "k", retry: { attempts: 4, delayMs: 100 } }),
-    tools,
+    tools: options.handOn ? [...tools, ...handOn] : tools,
     limits: options.maxTurns === undefined ? {} : { maxTurns: options.maxTurns },
   }),
 );

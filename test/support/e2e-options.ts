@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { durabilitySchema } from "../../src/core/durability.ts";
 import { operatorLimitsSchema } from "../../src/core/fleet-limits.ts";
 
 /** How a worker process of the end-to-end tests is to be; it travels in its environment, as JSON. */
@@ -7,6 +8,7 @@ export const e2eVariable = "DROVER_E2E";
 const optionsSchema = z.object({
   redisUrl: z.string(),
   prefix: z.string(),
+  shards: z.int().optional(),
   /** Of the fake model server. */
   baseURL: z.string(),
   gateUrl: z.string(),
@@ -26,6 +28,7 @@ const optionsSchema = z.object({
       runId: z.string().optional(),
     })
     .optional(),
+  durability: durabilitySchema.optional(),
   graceMs: z.int().optional(),
   /** How long a lock outlives its worker; through the front door only. */
   lockMs: z.int().optional(),
@@ -38,8 +41,12 @@ const optionsSchema = z.object({
   policy: z.string().optional(),
   /** What operators limit. */
   limits: operatorLimitsSchema.optional(),
+  /** Each agent has a tool `browse` with that queue of its own. */
+  ownQueue: z.string().optional(),
   /** Names of the agents it knows; each has all tools. */
   agents: z.array(z.string()).default(["e2e"]),
+  /** Tools by which they hand work to the first of them, one for each policy: `hand_continue`, `hand_fail`, `hand_retry`. */
+  handOn: z.boolean().default(false),
   /** Limits of those agents. */
   maxTurns: z.int().optional(),
   logLevel: z.enum(["debug", "info", "warn", "error"]).default("warn"),

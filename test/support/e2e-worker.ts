@@ -32,8 +32,8 @@ function tell(report: Record<string, unknown>): void {
 
 /** The front door. */
 async function startPlain(): Promise<() => Promise<void>> {
-  const { redisUrl: redis, prefix, concurrency, graceMs, lockMs, limits } = options;
-  const drover = createDrover({ redis, prefix, agents, logger, limits });
+  const { redisUrl: redis, prefix, shards, concurrency, graceMs, lockMs, limits, durability } = options;
+  const drover = createDrover({ redis, prefix, shards, agents, logger, limits, durability });
   await drover.work({ concurrency, graceMs, lockMs });
   return () => drover.close();
 }

@@ -9,6 +9,7 @@ import type { RunFeedEvent } from "../../src/core/feed.ts";
 import { createDrover, type Drover } from "../../src/drover.ts";
 import type { RunHandle, RunResult } from "../../src/engine/run-handle.ts";
 import { createKeys, type Keys } from "../../src/redis/keys.ts";
+import { shardPrefixes } from "../../src/sharding/slots.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import type { E2eOptions } from "./e2e-options.ts";
 import { eventually } from "./eventually.ts";
@@ -40,27 +41,33 @@ export type World = {
 export type WorldOptions = Partial<E2eOptions> & {
   respond: (request: FakeRequest) => FakeAnswer | Promise<FakeAnswer>;
   /** Default: the server shared by all tests. */
-  server?: TestRedis;
+  server?: Pick<TestRedis, "url">;
+  /** Opens the plain client, where a URL is not enough for one. */
+  openRedis?: () => Redis;
 };
 
 /** A model server, a ledger, a gate and a corner of a Redis for one test; all of it ends with the test. */
-export async function makeWorld({ respond, server: own, ...given }: WorldOptions): Promise<World> {
+export async function makeWorld({ respond, server: own, openRedis, ...given }: WorldOptions): Promise<World> {
   const redisUrl = own?.url ?? inject("redisUrl");
-  const prefix = testPrefix();
+  const prefix = given.prefix ?? testPrefix();
   const ledgerDir = mkdtempSync(join(tmpdir(), "drover-e2e-"));
   onTestFinished(() => rmSync(ledgerDir, { recursive: true, force: true }));
   const server = await startFakeOpenai({ respond });
   onTestFinished(() => server.stop());
   const gate = await startGate();
   onTestFinished(() => gate.stop());
-  const redis = new Redis(redisUrl);
+  const redis = openRedis?.() ?? new Redis(redisUrl);
   redis.on("error", () => {}); // Some tests take the server down.
   onTestFinished(async () => {
     redis.disconnect();
-    if (!own) await deletePrefix(redisUrl, prefix);
+    const prefixes = new Set([prefix, ...shardPrefixes(prefix, given.shards ?? 1)]);
+    if (!own) await Promise.all([...prefixes].map((one) => deletePrefix(redisUrl, one)));
   });
   const options: E2eOptions = { redisUrl, prefix, baseURL: server.url, gateUrl: gate.url, ledgerDir, ...given };
-  const drover = createDrover({ redis: redisUrl, prefix, logger: createSilentLogger() });
+  const drover = createDrover({
+    ...{ redis: redisUrl, prefix, shards: given.shards, durability: given.durability },
+    logger: createSilentLogger(),
+  });
   onTestFinished(() => drover.close());
   const queues = new Map<string, Queue>();
   const workers: WorkerProcess[] = [];

@@ -1,4 +1,6 @@
 import { isEnded, type RunStatus } from "../../../src/core/run.ts";
+import { createKeys, type Keys } from "../../../src/redis/keys.ts";
+import { shardPrefixes } from "../../../src/sharding/slots.ts";
 import { eventually } from "../../support/eventually.ts";
 import type { World } from "../../support/world.ts";
 
@@ -19,8 +21,7 @@ const states: ReadonlySet<string> = new Set([
 export async function remainsOf(world: World): Promise<string[]> {
   let left: string[] = [];
   const look = async (): Promise<true | undefined> => {
-    const places = await jobPlaces(world);
-    for (const runId of await world.redis.zrange(world.keys.owing, "0", "-1")) places.push({ runId, place: "owing" });
+    const places = (await Promise.all(keysOf(world).map((keys) => placesUnder(world.redis, keys)))).flat();
     const over = await endedOf(world, new Set(places.map(({ runId }) => runId)));
     left = places.filter(({ runId }) => over.has(runId)).map(({ runId, place }) => `I4 ${runId}: is left in ${place}`);
     return left.length === 0 || undefined;
@@ -31,8 +32,18 @@ export async function remainsOf(world: World): Promise<string[]> {
 
 type Place = { runId: string; place: string };
 
+/** The keys of the installation, and of its shards if it has several. */
+function keysOf({ keys, options: { shards = 1 } }: World): Keys[] {
+  return shards === 1 ? [keys] : [keys, ...shardPrefixes(keys.prefix, shards).map((prefix) => createKeys(prefix))];
+}
+
+async function placesUnder(redis: World["redis"], keys: Keys): Promise<Place[]> {
+  const owing = await redis.zrange(keys.owing, "0", "-1");
+  return [...(await jobPlaces(redis, keys)), ...owing.map((runId) => ({ runId, place: "owing" }))];
+}
+
 /** Where jobs are named: in the lists of their queues, and by data of their own. */
-async function jobPlaces({ redis, keys }: World): Promise<Place[]> {
+async function jobPlaces(redis: World["redis"], keys: Keys): Promise<Place[]> {
   const prefix = `${keys.queuePrefix}:`;
   const places: Place[] = [];
   const pattern = `${prefix.replace(/[\\*?[\]]/g, "\\$&")}*`;
@@ -60,11 +71,13 @@ function runIdOfJob(jobId: string): string {
   return jobId.replace(/^\d+-\d+-/, "");
 }
 
-async function endedOf({ redis, keys }: World, runIds: ReadonlySet<string>): Promise<Set<string>> {
+async function endedOf(world: World, runIds: ReadonlySet<string>): Promise<Set<string>> {
   const over = new Set<string>();
   for (const runId of runIds) {
-    const status = await redis.hget(keys.run(runId).head, "status");
-    if (status !== null && isEnded({ status: status as RunStatus })) over.add(runId);
+    for (const keys of keysOf(world)) {
+      const status = await world.redis.hget(keys.run(runId).head, "status");
+      if (status !== null && isEnded({ status: status as RunStatus })) over.add(runId);
+    }
   }
   return over;
 }
