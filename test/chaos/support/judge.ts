@@ -1,3 +1,4 @@
+import type { RunFeedEvent } from "../../../src/core/feed.ts";
 import type { Message } from "../../../src/core/message.ts";
 import { isEnded, type RunStatus } from "../../../src/core/run.ts";
 import type { RunView } from "../../../src/engine/run-view.ts";
@@ -89,12 +90,21 @@ async function history(world: World, runId: string, options: JudgeOptions): Prom
   const view = await run.status();
   const transcript = await run.transcript();
   if (!isEnded(view)) return [];
+  const children = await childrenOf(world, runId);
   const violations = [
     ...problemsOf(transcript).map((problem) => `I2 ${runId}: transcript ${problem}`),
     ...(await feedOf(world, runId)),
-    ...toolsOf(world, runId, transcript, options),
+    ...toolsOf(world, runId, transcript, { ...options, children }),
   ];
-  return [...violations, ...usageOf(world, view, transcript, options)];
+  return [...violations, ...usageOf(world, view, transcript, { ...options, children })];
+}
+
+type ChildEnd = Extract<RunFeedEvent, { type: "child_ended" }>;
+/** Calls whose execution was a run of its own, which is judged by itself; what it spent is part of its parent's usage. */
+type WithChildren = JudgeOptions & { children: readonly ChildEnd[] };
+
+async function childrenOf(world: World, runId: string): Promise<ChildEnd[]> {
+  return (await readFeed(world, runId)).filter((event) => event.type === "child_ended");
 }
 
 /** Numbers without a gap; each turn answered once, in order; each call settled once. */
@@ -121,7 +131,7 @@ function toolsOf(
   { ledger }: World,
   runId: string,
   transcript: readonly Message[],
-  { rerunByPerson = [] }: JudgeOptions,
+  { rerunByPerson = [], children }: WithChildren,
 ): string[] {
   const begun = Map.groupBy(
     ledger.entries().filter((entry) => entry.runId === runId),
@@ -138,7 +148,8 @@ function toolsOf(
     if (notRepeatable.includes(name) && times > 1 && !rerunByPerson.includes(name)) {
       violations.push(`${call} began ${times} times (outcome ${outcome})`);
     }
-    if (outcome === "ok" && times === 0) violations.push(`${call} is ok and never began`);
+    const isChild = children.some(({ callId }) => callId === message.callId);
+    if (outcome === "ok" && times === 0 && !isChild) violations.push(`${call} is ok and never began`);
     if (idempotent.includes(name) && outcome === "ok" && !effects.has(key)) {
       violations.push(`${call} is ok and had no effect`);
     }
@@ -152,9 +163,10 @@ function toolsOf(
 /** What the fake server says of each answer unless it is told otherwise: ten tokens in, five out. */
 const usualTokens = 15;
 
-function usageOf(world: World, view: RunView, transcript: readonly Message[], options: JudgeOptions): string[] {
-  const { usage = "covered", tokensOf = () => usualTokens } = options;
-  const counted = view.usage.inputTokens + view.usage.outputTokens;
+function usageOf(world: World, view: RunView, transcript: readonly Message[], options: WithChildren): string[] {
+  const { usage = "covered", tokensOf = () => usualTokens, children } = options;
+  const byChildren = children.reduce((sum, { usage: spent }) => sum + spent.inputTokens + spent.outputTokens, 0);
+  const counted = view.usage.inputTokens + view.usage.outputTokens - byChildren;
   const requests = world.server.requests.filter((request) => runIdOf(request) === view.runId);
   if (requests.length === 0) return []; // its input does not begin with its id: whose these are cannot be told
   const given = requests.reduce((sum, request) => sum + tokensOf(request), 0);
