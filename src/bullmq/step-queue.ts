@@ -8,7 +8,7 @@ import type { RedisClient } from "./redis-client.ts";
 import { mayBeInFormerQueue, queueOf, queuePrefix, toJob, toJobId, toolQueue } from "./step-job.ts";
 
 /** Events kept per queue, about. They hold ids and markers only; nobody needs old ones. */
-const maxEvents = 200;
+export const maxEvents = 200;
 /** The longest wait that a worker's "again" may put on a step that is due; a later due time comes from a wrong clock. */
 export const maxAgainMs = 30_000;
 const repairsAtOnce = 100;

@@ -6,6 +6,7 @@ import { isLockLost } from "./lost-locks.ts";
 import { createProcessor, type Processor, type StartDelivery } from "./processor.ts";
 import type { RedisClient } from "./redis-client.ts";
 import { queuePrefix } from "./step-job.ts";
+import { maxEvents } from "./step-queue.ts";
 import { createTap, type Tap } from "./tap.ts";
 
 export type { StartDelivery } from "./processor.ts";
@@ -56,7 +57,15 @@ export type StepWorker = {
   stats(): { running: number; lastStartedAt: number | undefined };
 };
 
-type Lane = { queue: string; worker: Worker; blocking: RedisClient; processor: Processor; damper: Damper; tap: Tap };
+type Lane = {
+  queue: string;
+  toKey: (name: string) => string;
+  worker: Worker;
+  blocking: RedisClient;
+  processor: Processor;
+  damper: Damper;
+  tap: Tap;
+};
 
 const defaultLockMs = 3_000;
 const defaultStalledMs = 1_000;
@@ -92,6 +101,11 @@ export function createStepWorker(options: StepWorkerOptions): StepWorker {
       const ready = Promise.all(lanes.map((lane) => lane.worker.waitUntilReady()));
       ready.catch(() => undefined); // after a stop nobody listens any more
       await Promise.race([ready, ended.promise]);
+      // A producer of somebody else's sets BullMQ's own cap, 10,000 events, or none at all.
+      const capped = Promise.all(lanes.map((lane) => main.hset(lane.toKey("meta"), "opts.maxLenEvents", maxEvents)));
+      await Promise.race([capped, ended.promise]).catch((error: unknown) => {
+        logger.debug({ error: messageOf(error) }, "the events of queues are capped as their producers had it");
+      });
       for (const lane of stopping ? [] : lanes) lane.tap.open();
     },
     stop() {
@@ -193,7 +207,7 @@ function createLane(options: StepWorkerOptions, queue: string, shared: Shared): 
   // Said once in the fleet for each expired lock, by whoever put the step back.
   worker.on("stalled", () => options.telemetry?.count({ what: "redelivery", queue }));
   worker.on("error", (error: Error) => onWorkerError(error, queue, trouble, damper));
-  return { queue, worker, blocking, processor, damper, tap };
+  return { queue, toKey, worker, blocking, processor, damper, tap };
 }
 
 /** BullMQ would take a job whose data is no JSON (`NaN`, say) again and again: as a text, every schema refuses it. */
