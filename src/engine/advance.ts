@@ -7,6 +7,7 @@ import { transition } from "../core/transition.ts";
 import type { Clock, Durable, Ids, Logger, RunStore, StepQueue, Telemetry } from "../ports.ts";
 import type { AfterCommit } from "./after-commit.ts";
 import { createInTurn } from "./in-turn.ts";
+import { queueSteps } from "./queue-owed.ts";
 import { quietly } from "./quietly.ts";
 
 export type AdvanceResult = {
@@ -71,10 +72,7 @@ export function createAdvance(deps: Deps): Advance {
     }
     if (deps.durable && !options.sweepable) await endIsSafe(deps, deps.durable, change);
     afterCommit(change);
-    if (after.length > 0) {
-      await addSteps(deps, after, options);
-      await takeBackLate(deps, after);
-    }
+    if (after.length > 0) await addSteps(deps, after, options);
     const obsolete = noLongerOwed(change.previous, change.run).filter((step) => mayBeQueued(step, event));
     if (obsolete.length > 0) await queue.remove(obsolete);
     return { run: change.run, change };
@@ -107,10 +105,10 @@ export function createAdvance(deps: Deps): Advance {
   };
 }
 
-async function addSteps({ queue, logger }: Deps, steps: Step[], { sweepable }: AdvanceOptions): Promise<void> {
-  if (!sweepable) return queue.add(steps);
+async function addSteps(deps: Deps, steps: Step[], { sweepable }: AdvanceOptions): Promise<void> {
+  if (!sweepable) return queueSteps(deps, steps);
   const runId = steps[0]?.runId;
-  await quietly(logger, { runId }, "a step could not be queued; a sweeper will", () => queue.add(steps));
+  await quietly(deps.logger, { runId }, "a step could not be queued; a sweeper will", () => queueSteps(deps, steps));
 }
 
 /** The end of a run is told to others once a failover cannot take it back, or after a while with a warning. */
@@ -118,22 +116,6 @@ async function endIsSafe({ logger }: Deps, durable: Durable, { previous, run }: 
   if (isEnded(previous) || !isEnded(run)) return;
   const { runId } = run;
   await quietly(logger, { runId }, "the end of a run is not safe yet", () => durable.confirm(run));
-}
-
-/**
- * Another commit may have come between this one and the queueing of what is delayed: it found nothing to take back, and what
- * it made obsolete would lie there until it is due. What is not delayed ends as soon as it is taken.
- */
-async function takeBackLate({ store, queue, logger }: Deps, steps: readonly Step[]): Promise<void> {
-  const delayed = steps.filter(({ notBefore }) => notBefore !== undefined);
-  const [first] = delayed;
-  if (!first) return;
-  const { runId } = first;
-  await quietly(logger, { runId }, "a delayed step may be left in its queue until it is due", async () => {
-    const run = await store.load(runId);
-    const late = delayed.filter((step) => !run || !owed(run).some((other) => isSameStep(other, step)));
-    if (late.length > 0) await queue.remove(late);
-  });
 }
 
 /** Of two that have one id: another may have taken it since the first was deleted. */

@@ -7,7 +7,7 @@ import type { RunEvent } from "../core/event.ts";
 import { effectiveLimits } from "../core/limits.ts";
 import type { Message } from "../core/message.ts";
 import { problemOfStart, type StartPayload } from "../core/new-run.ts";
-import { owed, type Step } from "../core/owed.ts";
+import type { Step } from "../core/owed.ts";
 import { isEnded, noUsage, type OpenCall, type Run } from "../core/run.ts";
 import { waitsForChild } from "../core/transition-children.ts";
 import type { AgentCode, ChildRequest, StepOutcome } from "../ports.ts";
@@ -15,6 +15,7 @@ import { createRun } from "./create-run.ts";
 import { holdUnknown } from "./hold.ts";
 import { dropLost, keepResult } from "./keep-result.ts";
 import { outputOf } from "./output-of.ts";
+import { queueOwed } from "./queue-owed.ts";
 import { quietly } from "./quietly.ts";
 import { afterReport, endDelivery, type RunStepDeps, type StepContext, spanTimes, stepTimes } from "./step.ts";
 
@@ -151,7 +152,7 @@ async function retryChild(deps: RunStepDeps, run: Run, child: Run, retry: number
   const event: RunEvent = { type: "child_retried", retry, by: `run ${run.runId}` };
   const retried = await deps.advance(child.runId, event, { head: child });
   // Retried before: whoever did may have died before queueing its step.
-  if (!retried.change && retried.run) await deps.queue.add(owed(retried.run));
+  if (!retried.change && retried.run) await queueOwed(deps, retried.run);
 }
 
 async function finish(
@@ -232,7 +233,7 @@ export async function tellParent(deps: RunStepDeps, run: Run, context: StepConte
   if (head && waitsForChild(head, { callId, childId: runId })) {
     const event: RunEvent = { type: "child_ended", callId, childId: runId, revision: owedAt };
     const told = await deps.advance(parent.runId, event, { head });
-    if (!told.change && told.run) await deps.queue.add(owed(told.run));
+    if (!told.change && told.run) await queueOwed(deps, told.run);
   }
   const result = await deps.advance(runId, { type: "parent_told", owedAt }, { head: run, pipeline: true });
   return afterReport(deps, result, context);

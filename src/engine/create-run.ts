@@ -4,11 +4,11 @@ import { DroverError, toError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import { toInputMessages } from "../core/message.ts";
 import { makeRun, type StartPayload } from "../core/new-run.ts";
-import { owed } from "../core/owed.ts";
 import { redactMessage } from "../core/redact-event.ts";
 import type { Run } from "../core/run.ts";
 import type { EngineDeps } from "./deps.ts";
 import { hashText } from "./hash.ts";
+import { queueOwed } from "./queue-owed.ts";
 import { lookAtLine } from "./session.ts";
 
 type Deps = Pick<EngineDeps, "store" | "queue" | "clock" | "ids" | "telemetry" | "logger" | "redaction" | "advance">;
@@ -77,7 +77,7 @@ export async function createRun(
 /** Queues what a run owes. Its place in its session's line it finds at once, without a step. */
 async function begin(deps: Deps, run: Run): Promise<Run> {
   if (run.place?.state === "joined") return (await lookAtLine(deps, run, { sweepable: true })).run ?? run;
-  await deps.queue.add(owed(run));
+  await queueOwed(deps, run);
   return run;
 }
 

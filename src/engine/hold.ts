@@ -35,7 +35,7 @@ export async function holdUnknown(
  * @returns the run as it is parked; null if the step was not owed any more.
  */
 export async function park(
-  deps: Pick<EngineDeps, "advance" | "queue">,
+  deps: Pick<EngineDeps, "advance" | "store" | "queue" | "logger">,
   run: Run,
   context: StepContext,
   { hold, until }: { hold: Omit<Hold, "count">; until: number },

@@ -9,6 +9,7 @@ import { type ActiveStep, StepAborted } from "./active-steps.ts";
 import { endChildren, endOrphan, lookAtChild, looksAtChild, tellParent } from "./children.ts";
 import { ofRun } from "./log-fields.ts";
 import { performModel } from "./model-step.ts";
+import { queueOwed } from "./queue-owed.ts";
 import { performSession } from "./session.ts";
 import { afterReport, again, done, endDelivery, handedBack, type RunStepDeps, type StepContext } from "./step.ts";
 import { performTool } from "./tool-step.ts";
@@ -62,7 +63,7 @@ async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Prom
   if (!step) {
     // The record is older than the step: it will catch up, by a redelivery or after a failover.
     if (run.revision < owedAt && !isEnded(run)) return again(delivery, "the record is behind this step");
-    await deps.queue.add(owed(run));
+    await queueOwed(deps, run);
     return done;
   }
   const early = (step.notBefore ?? 0) - clock.now();

@@ -1,15 +1,15 @@
 // How runs of one session come to their turns: see src/core/session.ts for what holds.
 import type { Message } from "../core/message.ts";
-import { owed } from "../core/owed.ts";
 import type { Run } from "../core/run.ts";
 import { type LineEntry, transcriptOf, waitsForSession } from "../core/session.ts";
 import type { Summary } from "../core/window.ts";
 import type { StepOutcome } from "../ports.ts";
 import type { AdvanceOptions, AdvanceResult } from "./advance.ts";
 import type { EngineDeps } from "./deps.ts";
+import { queueOwed } from "./queue-owed.ts";
 import { afterReport, type RunStepDeps, type StepContext } from "./step.ts";
 
-type Deps = Pick<EngineDeps, "store" | "queue" | "advance">;
+type Deps = Pick<EngineDeps, "store" | "queue" | "advance" | "logger">;
 
 /** Joins the line when its time has come, or looks who is at its head: after joining, and after leaving. */
 export async function performSession(deps: RunStepDeps, run: Run, context: StepContext): Promise<StepOutcome> {
@@ -48,10 +48,11 @@ type Telling = { messageCount: number; seen: Run; options: AdvanceOptions };
 
 /** Nobody appends to the transcript until the head of the line was told, so its length is that of the same look. */
 async function tell(
-  { store, queue, advance }: Deps,
+  deps: Deps,
   { runId, round }: LineEntry,
   { messageCount, seen, options }: Telling,
 ): Promise<AdvanceResult> {
+  const { store, advance } = deps;
   const head = seen.runId === runId ? seen : await store.load(runId);
   let result: AdvanceResult = { run: head, change: null };
   if (head?.place?.round === round && waitsForSession(head)) {
@@ -59,7 +60,7 @@ async function tell(
     result = await advance(runId, { type: "session_entered", round, messageCount, inputAgain }, { ...options, head });
   }
   // It was told before: whoever did may have ended before queueing its step.
-  if (!result.change && result.run && !options.sweepable) await queue.add(owed(result.run));
+  if (!result.change && result.run && !options.sweepable) await queueOwed(deps, result.run);
   return result;
 }
 

@@ -5,6 +5,7 @@ import type { Delivery, Logger, ModelOutcome, StepOutcome, ToolOutcome } from ".
 import type { ActiveStep, ActiveSteps } from "./active-steps.ts";
 import type { AdvanceResult } from "./advance.ts";
 import type { EngineDeps } from "./deps.ts";
+import { queueSteps } from "./queue-owed.ts";
 import type { Recall } from "./recall.ts";
 
 /** Runs a step alone in a child process. `died`: the child ended by itself before the step did. */
@@ -50,9 +51,11 @@ export function again(delivery: Delivery, why: string): StepOutcome {
   return { type: "again", delayMs: Math.min(100 * 2 ** Math.min(delivery.deliveries, 10), 15_000), why };
 }
 
+type QueueDeps = Pick<EngineDeps, "store" | "queue" | "logger">;
+
 /** The outcome of a step whose event was reported: if it did not apply, what the run owes decides. */
 export async function afterReport(
-  deps: Pick<EngineDeps, "queue">,
+  deps: QueueDeps,
   result: AdvanceResult,
   context: Pick<StepContext, "delivery" | "active">,
 ): Promise<StepOutcome> {
@@ -64,13 +67,13 @@ export async function afterReport(
  * again: to queue it anew while it is being executed would do nothing (invariant 2).
  */
 export async function endDelivery(
-  deps: Pick<EngineDeps, "queue">,
+  deps: QueueDeps,
   run: Run | null,
   { delivery, active }: Pick<StepContext, "delivery" | "active">,
 ): Promise<StepOutcome> {
   const steps = run ? owed(run) : [];
   const others = steps.filter((step) => !isSameStep(step, delivery.step));
-  await deps.queue.add(others);
+  await queueSteps(deps, others);
   if (others.length === steps.length) return done;
   return active.aborted() === "handed_back" ? handedBack : again(delivery, "the step is owed still");
 }
