@@ -14,6 +14,8 @@ import type { RetentionStore } from "./ports-retention.ts";
 /** Time as Redis tells it, in epoch ms. Local clock steps do not move it. */
 export interface Clock {
   now(): number;
+  /** Resolves once Redis has told its time; until then `now()` may be this machine's. @throws DroverError "queue_unavailable" */
+  ready?(): Promise<void>;
   /** Resolves after `ms`, or at once when the signal aborts; it never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }

@@ -8,6 +8,7 @@ import type { RedisClient } from "./redis-client.ts";
 import { queuePrefix } from "./step-job.ts";
 import { maxEvents } from "./step-queue.ts";
 import { createTap, type Tap } from "./tap.ts";
+import { tendQueue } from "./tend-queue.ts";
 
 export type { StartDelivery } from "./processor.ts";
 
@@ -203,6 +204,14 @@ function createLane(options: StepWorkerOptions, queue: string, shared: Shared): 
     options.logger.error({ queue, error: messageOf(error) }, "a worker loop ended");
   });
   const damper = createDamper({ pause: () => tap.hold("damper"), resume: () => tap.release("damper") });
+  const stopTending = tendQueue({
+    client: main,
+    worker,
+    isBusy: () => processor.running() >= options.concurrency,
+    clock: options.clock,
+    trouble: (error) => trouble(error, { queue }, "step worker trouble"),
+  });
+  worker.once("closing", stopTending);
   worker.on("lockRenewalFailed", (jobIds: string[]) => processor.loseLocks(jobIds));
   // Said once in the fleet for each expired lock, by whoever put the step back.
   worker.on("stalled", () => options.telemetry?.count({ what: "redelivery", queue }));

@@ -121,6 +121,7 @@ export function createClient(deps: ClientDeps): Client {
 
   async function command(runId: string, event: Command): Promise<{ run: Run; applied: boolean }> {
     checkCommand(event, deps.payloadLimitBytes);
+    await deps.clock.ready?.();
     await refuseOversizeCommand(deps, runId, event);
     const { run, change } = await advance(runId, event, { sweepable: true });
     if (!run) throw unknownRun(runId);
@@ -141,6 +142,7 @@ export function createClient(deps: ClientDeps): Client {
       if (!place.success) throw invalid(place.error.issues);
       const problem = nameProblem(deps.agents.get(agent), payload.tools);
       if (problem) throw invalid([{ path: ["tools"], message: problem }]);
+      await deps.clock.ready?.();
       return startOrInject(place.data.runId, payload, place.data);
     },
 

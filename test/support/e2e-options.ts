@@ -28,6 +28,10 @@ const optionsSchema = z.object({
       runId: z.string().optional(),
     })
     .optional(),
+  /** How wrong its clock is, in ms; `jumpMs` is added when it has run for `jumpAfterMs`. See `skewed-clock.ts`. */
+  clock: z
+    .object({ skewMs: z.int().default(0), jumpMs: z.int().default(0), jumpAfterMs: z.int().default(0) })
+    .optional(),
   durability: durabilitySchema.optional(),
   graceMs: z.int().optional(),
   /** How long a lock outlives its worker; through the front door only. */

@@ -1,6 +1,7 @@
 // A worker process of the end-to-end tests. Tells on standard output, one JSON object a line, when it takes steps and
 // when it has stopped; log lines go to standard error. As an ordinary program it uses the package's own front door; with
 // steps redelivered, loads held or a point to die at it is put together from the same parts by hand.
+import "./skewed-clock.ts"; // before whatever takes hold of the time
 import { createStepQueue } from "../../src/bullmq/step-queue.ts";
 import { createStepWorker } from "../../src/bullmq/step-worker.ts";
 import { createDrover } from "../../src/drover.ts";

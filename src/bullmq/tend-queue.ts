@@ -1,0 +1,83 @@
+import { Job, type MinimalQueue, type Worker } from "bullmq";
+import type { Clock } from "../ports.ts";
+import type { RedisClient } from "./redis-client.ts";
+
+const everyMs = 1_000;
+/** BullMQ lets delayed jobs go when a worker's own clock says so. One that is behind by less does no harm. */
+const toleratedMs = 1_000;
+const dueAtOnce = 100;
+/** A step of a low class that has waited so long goes before others, one of each class a second. */
+const patienceMs = 2_000;
+const classesAtOnce = 10;
+/** A score in `prioritized` is the priority times this and a counter, so that those of a class are in order. */
+const classWidth = 0x1_0000_0000;
+/** A score in `delayed` is the due time times this and a counter. */
+const millisecond = 0x1000;
+
+export type TendOptions = {
+  client: RedisClient;
+  /** Whose queue it is. */
+  worker: Worker;
+  /** All its slots are taken. */
+  isBusy: () => boolean;
+  clock: Clock;
+  trouble: (error: unknown) => void;
+};
+
+/**
+ * Sees once a second to what BullMQ leaves undone in one queue:
+ * - while this machine's clock is behind Redis's, delayed jobs that are due by Redis's are let go;
+ * - while the worker is busy, the oldest step of each class below the first one that waits joins that one if it has waited
+ *   for two seconds: a low class is slow, and never starved.
+ *
+ * While neither is so, nothing is asked of Redis.
+ *
+ * @returns how to stop
+ */
+export function tendQueue({ client, worker, isBusy, clock, trouble }: TendOptions): () => void {
+  const queue = worker as unknown as MinimalQueue;
+  let tending = false;
+
+  async function letDueGo(): Promise<void> {
+    const until = `(${(clock.now() + 1) * millisecond}`;
+    for (const id of await client.zrangebyscore(worker.toKey("delayed"), "-inf", until, "LIMIT", 0, dueAtOnce)) {
+      const job = await Job.fromId(queue, id);
+      await job?.promote().catch(() => undefined); // another worker was faster
+    }
+  }
+
+  /** The first of a class or of those after it. */
+  async function firstFrom(priority: number): Promise<{ id: string; priority: number } | undefined> {
+    const key = worker.toKey("prioritized");
+    const [id, score] = await client.zrangebyscore(key, priority * classWidth, "+inf", "WITHSCORES", "LIMIT", 0, 1);
+    return id === undefined ? undefined : { id, priority: Math.floor(Number(score) / classWidth) };
+  }
+
+  async function advanceOldest(): Promise<void> {
+    const first = await firstFrom(0);
+    let next = first && (await firstFrom(first.priority + 1));
+    for (let seen = 0; first && next && seen < classesAtOnce; seen += 1) {
+      const job = await Job.fromId(queue, next.id);
+      const waitedMs = clock.now() - (job ? job.timestamp + (job.opts.delay ?? 0) : clock.now());
+      if (job && waitedMs >= patienceMs) await job.changePriority({ priority: first.priority });
+      next = await firstFrom(next.priority + 1);
+    }
+  }
+
+  async function tend(): Promise<void> {
+    if (clock.now() - Date.now() >= toleratedMs) await letDueGo();
+    if (isBusy()) await advanceOldest();
+  }
+
+  const timer = setInterval(() => {
+    if (tending || client.status !== "ready") return;
+    tending = true;
+    tend()
+      .catch(trouble)
+      .finally(() => {
+        tending = false;
+      });
+  }, everyMs);
+  timer.unref();
+  return () => clearInterval(timer);
+}
