@@ -41,6 +41,7 @@ const report = await runProcesses({
   endOf: ({ name }) => (name === "hasty" ? undefined : { status: "completed", stopReason: "answered" }),
   lively: true,
   patienceMs: 240_000,
+  onFinding: ({ kind, runId, message }) => console.log(`  ${kind} ${runId}: ${message}`),
   onProgress({ started, ended, tally, findings }) {
     if (Date.now() - toldAt < 15_000) return;
     toldAt = Date.now();
@@ -50,7 +51,6 @@ const report = await runProcesses({
   },
 });
 const { tally, findings, leftover, tookMs } = report;
-for (const { kind, runId, message } of findings.slice(0, 30)) console.log(`  ${kind} ${runId}: ${message}`);
 console.log(
   [
     `soak: ${tally.runs} runs in ${Math.round(tookMs / 1000)} s`,

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DroverError } from "../core/errors.ts";
 import { type Relay, startRelay } from "./relay.ts";
@@ -136,7 +137,12 @@ function launch({ program, worker }: CrewOptions, redisUrl: string): ChildProces
   // What the user's own settings export goes nowhere: these runs are not theirs.
   const own = Object.entries(process.env).filter(([name]) => !/^(OTEL_|DROVER_(?!REDACT)|REDIS_URL)/.test(name));
   return fork(program.file, [...program.args], {
-    env: { ...Object.fromEntries(own), [workerVariable]: JSON.stringify(options) },
+    env: {
+      ...Object.fromEntries(own),
+      [workerVariable]: JSON.stringify(options),
+      // Hundreds of processes start from the same files.
+      NODE_COMPILE_CACHE: join(worker.dir, "compile-cache"),
+    },
     execArgv: process.execArgv.filter((argument) => !argument.startsWith("--inspect")),
     stdio: ["ignore", "ignore", "pipe", "ipc"],
   });

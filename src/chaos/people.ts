@@ -43,7 +43,8 @@ export function doingsOf(seed: number, runId: string, lively: boolean): Doings {
   };
 }
 
-export type RunTask = { agent: string; runId: string; seed: number; doings: Doings; patienceMs: number };
+/** `isOver`: whether the run is given up; there is no hurry while things go wrong on purpose. */
+export type RunTask = { agent: string; runId: string; seed: number; doings: Doings; isOver: () => boolean };
 export type Ending = { type: "ended" } | { type: "gone" } | { type: "stuck" };
 
 const lookEveryMs = 250;
@@ -59,7 +60,7 @@ export async function accompany(engine: Engine, task: RunTask, signal: AbortSign
   const run = engine.handle(runId);
   const startedAt = performance.now();
   const state: State = { since: new Map(), cancelled: false, sent: false };
-  while (performance.now() - startedAt < task.patienceMs && !signal.aborted) {
+  while (!task.isOver() && !signal.aborted) {
     const head = await again(() => engine.client.load(runId), signal).catch((error: unknown) => {
       if (error instanceof DroverError && error.code === "not_found") return null;
       throw error;

@@ -40,10 +40,12 @@ export type ProcessOptions = {
   /** People cancel, retry, talk in sessions and send more input too. */
   lively: boolean;
   fsync: Fsync;
-  /** How long a run may take once all is quiet again, in ms. */
+  /** How long runs may take once the last fault has happened, in ms; then they are stuck. */
   patienceMs: number;
   stubMs?: number | undefined;
   signal?: AbortSignal | undefined;
+  /** Told of each as it is found. */
+  onFinding?: ((finding: Finding) => void) | undefined;
   onProgress?: ((progress: { started: number; ended: number; tally: Tally; findings: number }) => void) | undefined;
 };
 
@@ -93,10 +95,15 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
   const judging = createJudging(options, parts, (found, counted) => {
     addTally(tally, counted);
     findings.push(...found);
+    for (const finding of found) options.onFinding?.(finding);
   });
   try {
-    const happening = letHappen(options.faults, { crew, redis, prefix, tally, signal });
-    await Promise.all([happening, runAll(options, { ...parts, judging, tally, findings, signal })]);
+    const quietTime = { since: Number.POSITIVE_INFINITY };
+    const happening = letHappen(options.faults, { crew, redis, prefix, tally, signal }).finally(() => {
+      quietTime.since = performance.now();
+    });
+    const isOver = (): boolean => performance.now() - quietTime.since > options.patienceMs;
+    await Promise.all([happening, runAll(options, { ...parts, judging, tally, findings, signal, isOver })]);
     await crew.settled();
     await quiet(redis, options);
   } finally {
@@ -121,10 +128,16 @@ async function quiet(redis: ChaosRedis, { signal }: ProcessOptions): Promise<voi
   }
 }
 
-type Going = Parts & { judging: Judging; tally: Tally; findings: Finding[]; signal: AbortSignal };
+type Going = Parts & {
+  judging: Judging;
+  tally: Tally;
+  findings: Finding[];
+  signal: AbortSignal;
+  isOver: () => boolean;
+};
 
 async function runAll(options: ProcessOptions, going: Going): Promise<void> {
-  const { runs, spreadMs, mostAtOnce, agents, seed, lively, patienceMs } = options;
+  const { runs, spreadMs, mostAtOnce, agents, seed, lively } = options;
   const startedAt = performance.now();
   let started = 0;
   let ended = 0;
@@ -137,7 +150,7 @@ async function runAll(options: ProcessOptions, going: Going): Promise<void> {
     const runId = `chaos-${index}`;
     const doings = doingsOf(seed, runId, lively);
     started += 1;
-    const task = { agent: agent.name, runId, seed, doings, patienceMs };
+    const task = { agent: agent.name, runId, seed, doings, isOver: going.isOver };
     const one = accompany(going.backend.engine, task, going.signal)
       .then((ending) => going.judging.judge(agent, runId, ending))
       .catch((error: unknown) => going.judging.failed(runId, toError(error).message))

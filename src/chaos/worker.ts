@@ -1,3 +1,4 @@
+import { flushCompileCache } from "node:module";
 import { z } from "zod";
 import { DroverError } from "../core/errors.ts";
 import type { Agent } from "../define-agent.ts";
@@ -63,6 +64,8 @@ export async function runChaosWorker(
   });
   await drover.work({ concurrency, graceMs });
   process.send?.("ready");
+  // Which a process that is killed would never do.
+  flushCompileCache();
   await stop;
   await drover.close();
   process.disconnect();

@@ -3,6 +3,7 @@ import { droverVersion } from "../presence.ts";
 import type { Exit } from "./command.ts";
 import { registerAnswer } from "./commands/answer.ts";
 import { registerCancel } from "./commands/cancel.ts";
+import { registerChaos } from "./commands/chaos.ts";
 import { registerCheck } from "./commands/check.ts";
 import { registerApprove, registerDeny } from "./commands/decide.ts";
 import { registerDelete } from "./commands/delete.ts";
@@ -11,6 +12,7 @@ import { registerDev } from "./commands/dev.ts";
 import { registerDoctor } from "./commands/doctor.ts";
 import { registerKeys } from "./commands/keys.ts";
 import { registerList } from "./commands/list.ts";
+import { registerPause, registerResume } from "./commands/pause.ts";
 import { registerReplay } from "./commands/replay.ts";
 import { registerRetry } from "./commands/retry.ts";
 import { registerSend } from "./commands/send.ts";
@@ -39,11 +41,14 @@ const commands = [
   registerDeny,
   registerAnswer,
   registerCancel,
+  registerPause,
+  registerResume,
   registerRetry,
   registerDelete,
   registerKeys,
   registerDoctor,
   registerCheck,
+  registerChaos,
 ];
 
 /** Runs one command line, program name left out, and resolves to its exit code. */

@@ -17,7 +17,7 @@ beforeAll(() => {
 afterAll(() => rmSync(dir, { recursive: true }));
 
 const commands =
-  "demo dev worker serve start watch show replay list send approve deny answer cancel retry delete keys doctor check completion".split(
+  "demo dev worker serve start watch show replay list send approve deny answer cancel pause resume retry delete keys doctor check chaos completion".split(
     " ",
   );
 
@@ -25,7 +25,7 @@ test("help names every command and no hidden one", async () => {
   const { code, stdout } = await runDrover(["--help"]);
   expect(code).toBe(0);
   for (const command of commands) expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, "m"));
-  expect(stdout).not.toContain("demo-worker");
+  expect(stdout).not.toMatch(/demo-worker|chaos-worker/);
 });
 
 test.each(commands)("%s has help of its own", async (command) => {

@@ -1,0 +1,243 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Evidence } from "../../chaos/judge.ts";
+import { type Failure, playPoints, searchPoints } from "../../chaos/points.ts";
+import { type ProcessOptions, type ProcessReport, runProcesses } from "../../chaos/processes.ts";
+import { readSchedule, type Schedule } from "../../chaos/schedule.ts";
+import { shrink } from "../../chaos/shrink.ts";
+import { isGreen, type Tally } from "../../chaos/tally.ts";
+import { makeTimedFaults } from "../../chaos/timed-faults.ts";
+import { DroverError } from "../../core/errors.ts";
+import type { Agent } from "../../define-agent.ts";
+import type { ChaosCommand } from "../commands/chaos.ts";
+import { type Context, embeddedDir } from "../context.ts";
+import { count } from "../format/text.ts";
+import { loadAgents } from "../load-agents.ts";
+import { listenForStop } from "../signals.ts";
+import { tellTable, tellTools } from "./tell.ts";
+import { realUnder, type ToolMode, toMode, toScriptsOf } from "./tools.ts";
+
+/** What was played, part by part. */
+export type Part = { name: string; tally: Tally };
+type Play = {
+  context: Context;
+  file: string;
+  command: ChaosCommand;
+  agents: Agent[];
+  seed: number;
+  mode: ToolMode;
+  signal: AbortSignal;
+  parts: Part[];
+  /** For people, on standard error where standard output is JSON. */
+  say: (text: string) => void;
+};
+
+const randomPlays = 300;
+const mostAtOnce = 30;
+const faultEveryMs = 700;
+const shrinkTries = 8;
+
+/** Plays chaos with the agents of a file. @returns 0 only if everything was as it must be. */
+export async function runChaos(context: Context, file: string, command: ChaosCommand): Promise<number> {
+  const { output } = context;
+  const stop = listenForStop();
+  const schedule = command.schedule === undefined ? undefined : readSchedule(command.schedule);
+  const mode = toMode(command);
+  const all = await loadAgents(file, context.dir);
+  const agents = chooseAgents(all, command, schedule);
+  const seed = schedule?.seed ?? command.seed ?? Math.floor(Math.random() * 1_000_000_000);
+  const say = (text: string): void => (command.json ? output.note(text) : output.line(text));
+  const play: Play = { context, file, command, agents, seed, mode, signal: stop.signal, parts: [], say };
+  say(
+    `${count(agents.length, "agent")} of ${file}, seed ${seed}. The model is made up; no key is used, no Redis of yours is touched.`,
+  );
+  tellTools(agents, mode, say, output.note);
+  try {
+    const failure = schedule ? await replay(play, schedule) : await search(play);
+    if (stop.signal.aborted) {
+      output.note("stopped");
+      return 130;
+    }
+    return conclude(play, failure);
+  } finally {
+    stop.release();
+  }
+}
+
+function chooseAgents(all: Agent[], { agent }: ChaosCommand, schedule: Schedule | undefined): Agent[] {
+  let names = agent === undefined ? all.map(({ name }) => name) : [agent];
+  if (schedule) names = schedule.layer === "points" ? [schedule.agent] : schedule.agents;
+  return names.map((name) => {
+    const found = all.find((one) => one.name === name);
+    if (found) return found;
+    const known = all.map((one) => one.name).join(", ");
+    throw new DroverError("not_found", `There is no agent "${name}" in this file. It has: ${known}.`);
+  });
+}
+
+async function search(play: Play): Promise<Failure | undefined> {
+  const { command } = play;
+  const ends = new Map<string, Evidence["ends"]>();
+  if (command.only !== "processes") {
+    for (const agent of play.agents) {
+      const failure = await searchAgent(play, agent, ends);
+      if (failure || play.signal.aborted) return failure;
+    }
+  }
+  return command.only === "points" ? undefined : searchProcesses(play, ends);
+}
+
+async function searchAgent(
+  { command, seed, mode, signal, say, parts, agents }: Play,
+  agent: Agent,
+  ends: Map<string, Evidence["ends"]>,
+): Promise<Failure | undefined> {
+  const startedAt = performance.now();
+  const timeLimit = AbortSignal.timeout((command.minutes * 60_000) / agents.length);
+  let of = 0;
+  const report = await searchPoints({
+    agent,
+    seed,
+    scripts: toScriptsOf(command.script)(agent, seed),
+    isReal: realUnder(mode),
+    randomPlays,
+    signal: AbortSignal.any([signal, timeLimit]),
+    onProgress: (_done, total) => {
+      of = total;
+    },
+  });
+  const { tally, points, plays, undisturbed, failure } = report;
+  parts.push({ name: `in memory: ${agent.name}`, tally });
+  const { run } = undisturbed;
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  const early = !failure && of > 0 && plays < of + 1 ? ` (of ${of + 1}: the time was up, see --minutes)` : "";
+  say(
+    `  ${agent.name}: ${count(points, "commit point")} and other calls, ${count(plays, "play")} in ${seconds} s${early}`,
+  );
+  if (run && run.stopReason !== "answered") {
+    say(`    undisturbed it ends as ${run.status} (${run.stopReason}): give its model better words with --script`);
+  }
+  // What an agent's own check says of a made-up answer is not known beforehand.
+  if (run && !agent.code.answers.verify) ends.set(agent.name, { status: run.status, stopReason: run.stopReason });
+  return failure;
+}
+
+async function searchProcesses(play: Play, ends: Map<string, Evidence["ends"]>): Promise<Failure | undefined> {
+  const { command, seed, agents, parts } = play;
+  const { workers, minutes, runs } = command;
+  // Faster than that, and kills leave no worker the time to do anything.
+  const durationMs = Math.min(minutes * 60_000, Math.max(15_000, runs * 500));
+  const faults = makeTimedFaults({ seed, workers, durationMs, everyMs: faultEveryMs, keepsAll: true });
+  const options = { ...toProcesses(play, ends), faults, spreadMs: durationMs };
+  play.say(
+    `  ${count(runs, "run")} in ${count(workers, "worker process")}, ${count(faults.length, "fault")} in ${Math.round(durationMs / 1000)} s ...`,
+  );
+  const report = await runProcesses(options);
+  parts.push({ name: "in processes", tally: report.tally });
+  if (report.findings.length === 0) return undefined;
+  const { names, fewest } = await shrinkProcesses(play, options, report);
+  const schedule: Schedule = { layer: "processes", agents: names, runs, workers, seed, faults: fewest };
+  return { schedule, findings: report.findings };
+}
+
+function toProcesses(
+  { context, file, command, agents, seed, mode, signal, say }: Play,
+  ends: ReadonlyMap<string, Evidence["ends"]>,
+): Omit<ProcessOptions, "faults" | "spreadMs"> {
+  const main = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "../main.ts" : "../main.js", import.meta.url));
+  const { script, runs, workers } = command;
+  const args = ["chaos-worker", join(context.dir, relative(context.dir, file)), "--tools", mode];
+  if (script !== undefined) args.push("--script", script);
+  const longestTool = Math.max(0, ...agents.flatMap(({ tools }) => tools.map(({ timeoutMs }) => timeoutMs)));
+  let toldAt = performance.now();
+  return {
+    ...{ agents, seed, runs, workers, mostAtOnce, signal },
+    program: { file: main, args },
+    scriptsOf: toScriptsOf(script),
+    endOf: ({ name }) => ends.get(name),
+    lively: false,
+    fsync: "always",
+    patienceMs: 90_000 + (mode === "real" ? 2 * longestTool : 0),
+    onProgress({ ended, tally }) {
+      if (performance.now() - toldAt < 5_000) return;
+      toldAt = performance.now();
+      say(
+        `    ${ended} of ${runs} runs ended, ${count(tally.kills, "kill")}, ${count(tally.restarts, "restart")} of Redis`,
+      );
+    },
+  };
+}
+
+/** Leaves out what is not needed to fail again. Processes have a will of their own: what passes once may fail the next time. */
+async function shrinkProcesses(
+  { say, signal }: Play,
+  options: ProcessOptions,
+  { findings }: ProcessReport,
+): Promise<{ names: string[]; fewest: ProcessOptions["faults"][number][] }> {
+  const names = options.agents.map(({ name }) => name);
+  say(`  ${count(findings.length, "finding")}; looking for the faults that it takes ...`);
+  const fails = async (faults: ProcessOptions["faults"]): Promise<boolean> => {
+    if (signal.aborted) return false;
+    return (await runProcesses({ ...options, faults })).findings.length > 0;
+  };
+  return { names, fewest: await shrink(options.faults, fails, shrinkTries) };
+}
+
+async function replay(play: Play, schedule: Schedule): Promise<Failure | undefined> {
+  const { command, seed, mode, parts } = play;
+  if (schedule.layer === "processes") {
+    const { faults, runs, workers } = schedule;
+    const spreadMs = Math.max(15_000, runs * 500);
+    const replayed = { ...play, command: { ...command, runs, workers } };
+    const report = await runProcesses({ ...toProcesses(replayed, new Map()), faults, spreadMs });
+    parts.push({ name: "in processes", tally: report.tally });
+    return report.findings.length > 0 ? { schedule, findings: report.findings } : undefined;
+  }
+  const [agent] = play.agents as [Agent];
+  const options = { agent, seed, scripts: toScriptsOf(command.script)(agent, seed), isReal: realUnder(mode) };
+  const { tally, findings } = await playPoints(options, schedule);
+  parts.push({ name: `in memory: ${agent.name}`, tally });
+  return findings.length > 0 ? { schedule, findings } : undefined;
+}
+
+function conclude({ context, file, command, parts, seed, mode, say }: Play, failure: Failure | undefined): number {
+  const { output, program } = context;
+  const green = failure === undefined && parts.every(({ tally }) => isGreen(tally));
+  const again = failure && { schedule: failure.schedule, file: keepSchedule(context, failure, command.schedule) };
+  const options = [
+    ...(mode === "harmless" ? [] : [mode === "real" ? "--real-tools" : "--stub-tools"]),
+    ...(command.script === undefined ? [] : ["--script", command.script]),
+  ];
+  const replayWith = again && [program, "chaos", file, "--schedule", again.file, ...options].join(" ");
+  if (command.json) {
+    output.json({ ok: green, seed, parts, ...(failure ? { failure, replay: replayWith } : {}) });
+    return green ? 0 : 1;
+  }
+  tellTable(output, parts);
+  if (!failure) {
+    say(green ? output.mark("green", `All was right, seed ${seed}: nothing lost, nothing twice, nothing stuck.`) : "");
+    return green ? 0 : 1;
+  }
+  for (const { runId, message } of failure.findings.slice(0, 10)) {
+    say(output.mark("red", `Wrong: ${runId}: ${message}`));
+  }
+  const { faults } = failure.schedule;
+  say(
+    faults.length === 0
+      ? "It takes no fault."
+      : `It takes ${count(faults.length, "fault")}: ${JSON.stringify(faults.slice(0, 10))}`,
+  );
+  say(`Seed ${seed}. Play it again: ${replayWith}`);
+  return 1;
+}
+
+/** Where the schedule of a failure is kept, beside the private Redis. */
+function keepSchedule(context: Context, { schedule }: Failure, given: string | undefined): string {
+  if (given !== undefined) return given;
+  const dir = embeddedDir(context);
+  mkdirSync(dir, { recursive: true });
+  const file = join(dir, `chaos-${schedule.seed}.json`);
+  writeFileSync(file, `${JSON.stringify(schedule, null, 2)}\n`);
+  return relative(context.dir, file);
+}
