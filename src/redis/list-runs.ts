@@ -120,7 +120,7 @@ const fixedSchema = z.object({
   agent: z.string(),
   session: z.string().optional(),
   tenant: z.string().optional(),
-  metadata: z.record(z.string(), z.unknown()),
+  metadata: z.record(z.string(), z.unknown()).default({}),
   createdAt: z.number(),
 });
 const statusSchema = z.enum(runStatuses);

@@ -67,16 +67,32 @@ export function encodeHead(previous: Run | null, run: Run): HeadChange {
     ...moving
   } = rest;
   const changed = (field: keyof Run): boolean => previous?.[field] !== run[field];
+  const isLean = min >= leanReader;
   if (changed("schemaVersion")) set.push(["v", String(v)]);
   if (changed("minReader")) set.push(["min", String(min)]);
   if (changed("status")) set.push(["status", status]);
   if (fixedFields.some(changed)) {
     const fixed = { agent, inputHash, metadata, session, priority, tenant, dryRun, tools, trace, createdAt, limits };
-    set.push(["fixed", JSON.stringify(fixed)]);
+    set.push(["fixed", JSON.stringify(isLean ? { ...fixed, ...withoutEmpty({ metadata, limits }) } : fixed)]);
   }
   if (summary && changed("summary")) set.push(["summary", JSON.stringify(summary)]);
-  set.push(["rev", String(revision)], ["tok", token], ["head", JSON.stringify({ ...unknown, ...moving })]);
+  const { pendingInput, inputIds, lateUsage } = moving;
+  const lean = isLean ? withoutEmpty({ pendingInput, inputIds, lateUsage }) : undefined;
+  set.push(["rev", String(revision)], ["tok", token], ["head", JSON.stringify({ ...unknown, ...moving, ...lean })]);
   return { set, remove: [...before.keys()].map((callId) => callPrefix + callId) };
+}
+
+/** Older readers want every field; for the others what is empty, as most of it is in most runs, is not stored. */
+const leanReader = 4;
+
+/** Each of the fields that is empty as undefined, which JSON leaves out. */
+function withoutEmpty<T extends Record<string, object>>(fields: T): Partial<T> {
+  const kept: Partial<T> = {};
+  for (const name in fields) {
+    const value = fields[name] as T[typeof name];
+    kept[name] = (Array.isArray(value) ? value.length : Object.keys(value).length) > 0 ? value : undefined;
+  }
+  return kept;
 }
 
 /**
