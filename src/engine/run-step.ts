@@ -62,7 +62,7 @@ async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Prom
   const step = owed(run).find((other) => isSameStep(other, { owedAt, index }));
   if (!step) {
     // The record is older than the step: it will catch up, by a redelivery or after a failover.
-    if (run.revision < owedAt && !isEnded(run)) return again(delivery, "the record is behind this step");
+    if (run.revision < owedAt && !isEnded(run)) return soon(again(delivery, "the record is behind this step"));
     await queueOwed(deps, run);
     return done;
   }
@@ -71,6 +71,14 @@ async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Prom
     return { type: "again", delayMs: early, why: "not due yet by Redis's clock" };
   const context: StepContext = { delivery, active, step, beganAt, loadedAt: clock.now() };
   return perform(deps, loaded, context);
+}
+
+/**
+ * For a step that the record may come to owe, or never: after a failover that lost the commit, a step of the same name can
+ * come up anew, and would wait for this one to be delivered.
+ */
+function soon(outcome: StepOutcome): StepOutcome {
+  return outcome.type === "again" ? { ...outcome, delayMs: Math.min(outcome.delayMs, 2_000) } : outcome;
 }
 
 function perform(deps: Deps, loaded: Loaded, context: StepContext): Promise<StepOutcome> {

@@ -157,7 +157,8 @@ function timedOut(): Error {
   return Object.assign(new Error("no answer in time"), { code: "ETIMEDOUT" });
 }
 
-async function within<T>(promise: Promise<T>, ms: number): Promise<T> {
+/** Rejects with ETIMEDOUT when it takes longer; the work itself goes on. */
+export async function within<T>(promise: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(timedOut()), ms);

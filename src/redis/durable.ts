@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import type { DurabilityTarget } from "../core/durability.ts";
 import { DroverError } from "../core/errors.ts";
 import type { Durable, Logger } from "../ports.ts";
-import { connect, createDampedWarning, type RedisConnection, type RedisTarget } from "./connection.ts";
+import { connect, createDampedWarning, type RedisConnection, type RedisTarget, within } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { redisErrorCode } from "./redis-error.ts";
 import { isCluster } from "./redis-target.ts";
@@ -22,6 +22,8 @@ type State = "kept" | "gone" | "again";
 
 /** A blocked WAIT holds up those who ask meanwhile: no single one is longer. */
 const waitMs = 200;
+/** How long a round waits for the connection. */
+const readyMs = 250;
 /** The most heads in one round. */
 const roundSize = 500;
 const pauseMs = 50;
@@ -117,24 +119,36 @@ type Round = { target: DurabilityTarget; asked: Asked[]; warn: ReturnType<typeof
 
 async function round(connection: RedisConnection, marker: string, { target, asked, warn }: Round): Promise<State[]> {
   try {
-    const node = await nodeOf(connection, marker);
-    let isSame = true;
-    const onClose = (): void => {
-      isSame = false;
-    };
-    node.once("close", onClose);
-    // They leave together, so nothing comes between them on this connection.
-    const answers = Promise.all([look(node, marker, asked), isSafe(node, target)]);
-    const [found, safe] = await connection.use(() => answers).finally(() => node.off("close", onClose));
-    if (!isSame) return [];
-    return asked.map((_, index) => {
-      if (found[index] !== 1) return "gone";
+    const { found, safe } = await within(lookAndWait(connection, marker, { target, asked }), 2 * waitMs + readyMs);
+    return found.map((one) => {
+      if (one !== 1) return "gone";
       return safe ? "kept" : "again";
     });
   } catch (error) {
     const code = redisErrorCode(error);
     warn(code, { code }, "could not ask whether replicas have what was committed");
     return [];
+  }
+}
+
+async function lookAndWait(
+  connection: RedisConnection,
+  marker: string,
+  { target, asked }: Omit<Round, "warn">,
+): Promise<{ found: number[]; safe: boolean }> {
+  const node = await nodeOf(connection, marker);
+  let isSame = true;
+  const onClose = (): void => {
+    isSame = false;
+  };
+  node.once("close", onClose);
+  try {
+    // They leave together, so nothing comes between them on this connection.
+    const [found, safe] = await Promise.all([look(node, marker, asked), isSafe(node, target)]);
+    if (!isSame) throw new Error("Connection is closed.");
+    return { found, safe };
+  } finally {
+    node.off("close", onClose);
   }
 }
 
@@ -173,7 +187,7 @@ async function isSafe(node: Redis, { replicas, disks }: DurabilityTarget): Promi
 
 /** The server that has this key. Its connection is not one that comes back by itself to another server. */
 async function nodeOf(connection: RedisConnection, marker: string): Promise<Redis> {
-  await connection.ready();
+  await connection.ready(readyMs);
   const { client } = connection;
   if (!isCluster(client)) return client;
   // Through the cluster's client first: it follows the key to the node that has it now.

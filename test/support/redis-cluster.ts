@@ -1,8 +1,8 @@
 import { connect as connectSocket } from "node:net";
 import { cliOf } from "./redis.ts";
-import { type ControlledServer, freePort, startPrivateRedis } from "./redis-server.ts";
+import { freePort, type PrivateServer, startPrivateRedis } from "./redis-server.ts";
 
-export type ClusterNode = ControlledServer & {
+export type ClusterNode = PrivateServer & {
   readonly port: number;
   readonly id: string;
   /** Sends a command to this node over a connection of its own. */
@@ -68,8 +68,15 @@ export async function startRedisCluster(options: RedisClusterOptions = {}): Prom
 async function startNode({ nodeTimeoutMs = 1_000, args = [] }: RedisClusterOptions): Promise<ClusterNode> {
   const port = await freeClusterPort();
   const clusterArgs = ["--cluster-enabled", "yes", "--cluster-node-timeout", String(nodeTimeoutMs)];
-  // A cluster's nodes ask for votes by their own pace: without a delay a replica is there at once after it was started.
-  const replicaArgs = ["--repl-diskless-sync-delay", "0", "--cluster-require-full-coverage", "no"];
+  // A replica is there at once after it was started, and stands for election however long it was cut off.
+  const replicaArgs = [
+    "--cluster-replica-validity-factor",
+    "0",
+    "--repl-diskless-sync-delay",
+    "0",
+    "--cluster-require-full-coverage",
+    "no",
+  ];
   const server = await startPrivateRedis({ port, args: [...clusterArgs, ...replicaArgs, ...args] });
   const cli = cliOf(server.url);
   return { ...server, port, cli, id: String(await cli("CLUSTER", "MYID")) };

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cliOf } from "./redis.ts";
 import { untilTrue } from "./redis-cluster.ts";
-import { type ControlledServer, freePort, startPrivateRedis, startSentinel } from "./redis-server.ts";
+import { freePort, type PrivateServer, startPrivateRedis, startSentinel } from "./redis-server.ts";
 
-export type GroupServer = ControlledServer & {
+export type GroupServer = PrivateServer & {
   readonly port: number;
   cli(...command: string[]): Promise<unknown>;
 };

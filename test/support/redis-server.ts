@@ -16,7 +16,15 @@ export type TestRedisOptions = {
 };
 
 /** A server that can be started again on the same port and data. */
-export type ControlledServer = { url: string; stop(): Promise<void>; kill9(): Promise<void>; restart(): Promise<void> };
+export type ControlledServer = {
+  url: string;
+  stop(): Promise<void>;
+  kill9(): Promise<void>;
+  restart(): Promise<void>;
+};
+
+/** One that can also be frozen: its connections stay and nothing answers. */
+export type PrivateServer = ControlledServer & { freeze(): void; thaw(): void };
 
 /** The arguments that every test server gets. */
 export const baseArgs: string[] = ["--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"];
@@ -45,7 +53,7 @@ async function findProgram(...names: string[]): Promise<string | undefined> {
 }
 
 /** A redis-server or valkey-server of our own on the loopback interface. */
-export async function startPrivateRedis(options: TestRedisOptions): Promise<ControlledServer> {
+export async function startPrivateRedis(options: TestRedisOptions): Promise<PrivateServer> {
   const program = await findProgram("redis-server", "valkey-server");
   if (!program) throw new Error("tests need Redis: set REDIS_URL, start Docker, or install redis-server");
   const port = options.port ?? (await freePort());
@@ -62,14 +70,14 @@ export async function startPrivateRedis(options: TestRedisOptions): Promise<Cont
 }
 
 /** A sentinel by its configuration, which it rewrites. */
-export async function startSentinel(configPath: string, port: number): Promise<ControlledServer> {
+export async function startSentinel(configPath: string, port: number): Promise<PrivateServer> {
   const program = await findProgram("redis-server", "valkey-server");
   if (!program) throw new Error("tests of failovers need redis-server or valkey-server on PATH");
   return control(program, [configPath, "--sentinel"], port);
 }
 
 /** Starts a server that is stopped, killed and started again. */
-async function control(program: string, args: string[], port: number): Promise<ControlledServer> {
+async function control(program: string, args: string[], port: number): Promise<PrivateServer> {
   const url = `redis://127.0.0.1:${port}`;
   let child = await launch(program, args);
   const end = async (signal: "SIGTERM" | "SIGKILL"): Promise<void> => {
@@ -82,12 +90,20 @@ async function control(program: string, args: string[], port: number): Promise<C
     url,
     stop: () => end("SIGKILL"),
     kill9: () => end("SIGKILL"),
+    freeze: () => void child.kill("SIGSTOP"),
+    thaw: () => void child.kill("SIGCONT"),
     async restart() {
       await end("SIGTERM");
       child = await launch(program, args);
     },
   };
 }
+
+const running = new Set<ChildProcess>();
+// Nothing that a test forgets to stop outlives the test process.
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
 
 /** Resolves when the server takes connections; its own log says so. */
 function launch(program: string, args: string[]): Promise<ChildProcess> {
@@ -107,7 +123,7 @@ function launch(program: string, args: string[]): Promise<ChildProcess> {
     child.once("exit", onExit);
     child.stdout.on("data", onData);
     child.stderr.resume();
-    // Nothing that a test forgets to stop outlives the test process.
-    process.once("exit", () => child.kill("SIGKILL"));
+    running.add(child);
+    child.once("exit", () => running.delete(child));
   });
 }
