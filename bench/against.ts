@@ -7,9 +7,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { Redis } from "ioredis";
 import { startEmbeddedRedis } from "../src/embedded/redis.ts";
 import { startBenchWorker, type Task } from "./protocol.ts";
 import { estimate, median } from "./stats.ts";
+import { readTraffic } from "./traffic.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -28,18 +30,24 @@ const [ours, other] = await Promise.all(
     startBenchWorker(file, servers[index]?.url ?? ""),
   ),
 );
+const clients = servers.map(({ url }) => new Redis(url));
 if (!ours || !other) throw new Error("a worker did not start");
 try {
-  const micros: { ours: number[]; other: number[] } = { ours: [], other: [] };
-  const cpu: { ours: number[]; other: number[] } = { ours: [], other: [] };
+  const empty = (): { ours: number[]; other: number[] } => ({ ours: [], other: [] });
+  const [micros, cpu, redisCpu, commands] = [empty(), empty(), empty(), empty()];
   for (const worker of [ours, other]) await worker.measure({ ...task, steps: 10 });
   for (let pair = 0; pair < Number(values.pairs); pair += 1) {
     process.stderr.write(`  pair ${pair + 1} of ${values.pairs}\n`);
     const order = pair % 2 === 0 ? (["ours", "other"] as const) : (["other", "ours"] as const);
     for (const which of order) {
-      const outcome = await (which === "ours" ? ours : other).measure(task);
+      const [worker, redis] = which === "ours" ? [ours, clients[0]] : [other, clients[1]];
+      const before = await readTraffic(redis as Redis);
+      const outcome = await worker.measure(task);
+      const after = await readTraffic(redis as Redis);
       micros[which].push((outcome.elapsedMs / steps) * 1_000);
       cpu[which].push((outcome.cpuMs / steps) * 1_000);
+      redisCpu[which].push(((after.cpuMs - before.cpuMs) / steps) * 1_000);
+      commands[which].push((after.commands - before.commands) / steps);
     }
   }
   const ratio = (list: { ours: number[]; other: number[] }): string => {
@@ -50,11 +58,14 @@ try {
     } = estimate(list.ours.map((value, index) => value / (list.other[index] ?? value)));
     return `${middle.toFixed(3)} (95 %: ${low.toFixed(3)} to ${high.toFixed(3)})`;
   };
-  const both = (list: { ours: number[]; other: number[] }): string =>
-    `${median(list.ours).toFixed(0)} µs here, ${median(list.other).toFixed(0)} µs there`;
+  const both = (list: { ours: number[]; other: number[] }, digits = 0, unit = " µs"): string =>
+    `${median(list.ours).toFixed(digits)}${unit} here, ${median(list.other).toFixed(digits)}${unit} there`;
   console.log(`Time per step: ${both(micros)}; ratio ${ratio(micros)}.`);
   console.log(`CPU of the worker per step: ${both(cpu)}; ratio ${ratio(cpu)}.`);
+  console.log(`CPU of Redis per step: ${both(redisCpu)}; ratio ${ratio(redisCpu)}.`);
+  console.log(`Commands per step, those inside scripts too: ${both(commands, 1, "")}.`);
 } finally {
+  for (const client of clients) client.disconnect();
   await Promise.all([ours.stop(), other.stop()]);
   await Promise.all(servers.map((server) => server.stop()));
   await rm(dir, { recursive: true, force: true });

@@ -11,6 +11,10 @@ export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
 
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
 export type Estimate = { median: number; low: number; high: number };
 
 /** The median with its 95 % interval, by 2,000 resamplings. The seed is fixed: the same values give the same interval. */
