@@ -1,7 +1,7 @@
-// npm run bench:memory [-- --steps 1000000] [--turns 200] [--redis URL]
+// npm run bench:memory [-- --steps 1000000] [--minutes 60] [--turns 200] [--redis URL]
 //
 // Whether a worker's memory stays bounded: one process takes so many steps of runs that are removed soon after they end,
-// with a model of no time, and says what it holds on the way. Exits 1 if it grew.
+// with a model of no time, and says what it holds on the way. Stops early when the minutes are over. Exits 1 if it grew.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,6 +19,7 @@ import type { ModelClient } from "../src/ports.ts";
 const { values: flags } = parseArgs({
   options: {
     steps: { type: "string", default: "1000000" },
+    minutes: { type: "string", default: "60" },
     turns: { type: "string", default: "200" },
     samples: { type: "string", default: "20" },
     redis: { type: "string" },
@@ -27,6 +28,7 @@ const { values: flags } = parseArgs({
 const steps = Number(flags.steps);
 const turns = Number(flags.turns);
 const samples = Number(flags.samples);
+const until = performance.now() + Number(flags.minutes) * 60_000;
 const runsAtOnce = 20;
 /** A turn is a model step and a tool step; the last one has no call. */
 const stepsPerRun = 2 * turns - 1;
@@ -80,7 +82,7 @@ async function work(drover: Drover, runs: number, onEnd: (ended: number) => Prom
   let started = 0;
   let ended = 0;
   const lane = async (): Promise<void> => {
-    while (started < runs) {
+    while (started < runs && performance.now() < until) {
       started += 1;
       const run = await drover.start(agent, "go", { runId: `soak-${started}` });
       const { status } = await run.result();

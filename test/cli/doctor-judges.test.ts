@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import type { Diagnosis } from "../../src/cli/doctor/diagnosis.ts";
 import { judgeFleet, judgePersons } from "../../src/cli/doctor/fleet.ts";
 import { judgeInfo } from "../../src/cli/doctor/redis.ts";
+import { judgeRetention } from "../../src/cli/doctor/storage.ts";
 import type { OpenCallView, RunView } from "../../src/engine/run-view.ts";
 import type { FleetView, GateView, QueueState, WorkerPresence } from "../../src/ports.ts";
 
@@ -98,12 +99,24 @@ test("calls that wait for a person, and those that somebody forgot", () => {
 
 const mib = 1_048_576;
 test.each([
-  ["memory", { used_memory: `${10 * mib}`, maxmemory: "0" }, "ok", /^10\.0 MiB used, no limit set$/],
+  ["memory", { used_memory: `${10 * mib}`, maxmemory: "0" }, "ok", /^10\.0 MiB used, no limit set: with a maxmemory/],
+  [
+    "memory",
+    { used_memory: `${50 * mib}`, maxmemory: `${100 * mib}` },
+    "ok",
+    /^50\.0 MiB of 100\.0 MiB used, 40\.0 MiB left for new runs$/,
+  ],
+  [
+    "memory",
+    { used_memory: `${85 * mib}`, maxmemory: `${100 * mib}` },
+    "warning",
+    /5\.0 MiB left for new runs: raise maxmemory, shorten DROVER_RETENTION_MS/,
+  ],
   [
     "memory",
     { used_memory: `${90 * mib}`, maxmemory: `${100 * mib}` },
-    "warning",
-    /raise maxmemory, or delete old runs/,
+    "error",
+    /from 90 % on new runs are refused: raise maxmemory/,
   ],
   ["fragmentation", { used_memory: `${90 * mib}`, mem_fragmentation_ratio: "1.10" }, "ok", /1\.10 times/],
   ["fragmentation", { used_memory: `${90 * mib}`, mem_fragmentation_ratio: "2.20" }, "warning", /activedefrag/],
@@ -120,4 +133,20 @@ test.each([
 
 test("a small Redis is not called fragmented", () => {
   expect(of(judgeInfo({ used_memory: "1000", mem_fragmentation_ratio: "9" }), "fragmentation")).toBeUndefined();
+});
+
+const day = 86_400_000;
+const all = { completed: day, failed: 7 * day, cancelled: day, rejected: day };
+test.each([
+  [{}, undefined, "ok", /^ended runs are kept until somebody deletes them, none is kept; DROVER_RETENTION_MS/],
+  [{ completed: 0 }, 3 * day, "ok", /until somebody deletes them, the oldest ended 3 d ago/],
+  [all, 6 * day, "ok", /^ended runs are kept: completed 1 d, failed 7 d, .*; the oldest ended 6 d ago$/],
+  [all, 8 * day, "warning", /the oldest ended 8 d ago: do workers run, with the same DROVER_RETENTION_MS\?$/],
+  [{ completed: day }, 9 * day, "ok", /completed 1 d, others for ever; the oldest ended 9 d ago$/],
+])("retention %j with a run that ended %s ms ago is %s", (retention, oldestMs, state, detail) => {
+  expect(judgeRetention(retention, oldestMs)).toMatchObject({
+    check: "retention",
+    state,
+    detail: expect.stringMatching(detail) as string,
+  });
 });

@@ -51,6 +51,7 @@ test("all well: exit code 0, everything looked at", async () => {
     "appendonly",
     "clock",
     "memory",
+    "retention",
     "connections",
     "runs",
     "workers",

@@ -46,9 +46,9 @@ async function examineAll(context: Context): Promise<Diagnosis[]> {
   return [settings, ...redis, ...(isAway ? [] : await examineFleet(context)), await examineModel(config)];
 }
 
-async function examineFoundRedis(context: Context, { prefix, shards }: Config): Promise<Diagnosis[]> {
+async function examineFoundRedis(context: Context, config: Config): Promise<Diagnosis[]> {
   try {
-    return await examineRedis(await findRedisUrl(context), prefix, shards);
+    return await examineRedis(await findRedisUrl(context), config.prefix, config.shards, config);
   } catch (error) {
     return [{ check: "redis", state: "error", detail: toStatement(error) }];
   }

@@ -5,15 +5,21 @@ import { readInfo } from "../../redis/server-facts.ts";
 import { shardPrefixes } from "../../sharding/slots.ts";
 import { createSilentLogger } from "../../telemetry/logger.ts";
 import { toStatement } from "../errors.ts";
-import { count, toBytes, toDuration } from "../format/text.ts";
+import { count, toDuration } from "../format/text.ts";
 import type { Diagnosis } from "./diagnosis.ts";
+import { defaultStorage, examineRetention, judgeMemory, type StorageSettings } from "./storage.ts";
 
 /** Looks at a Redis server: reachable, fit, room left, connections left, runs that nobody works on. Never rejects. */
-export async function examineRedis(url: string, prefix: string, shards = 1): Promise<Diagnosis[]> {
+export async function examineRedis(
+  url: string,
+  prefix: string,
+  shards = 1,
+  storage: StorageSettings = defaultStorage,
+): Promise<Diagnosis[]> {
   try {
     const connection = connect(url, { role: "producer", logger: createSilentLogger(), name: "drover-doctor" });
     try {
-      return await examine(connection, prefix, shards);
+      return await examine(connection, shardPrefixes(prefix, shards), prefix, storage);
     } finally {
       await connection.close();
     }
@@ -22,7 +28,12 @@ export async function examineRedis(url: string, prefix: string, shards = 1): Pro
   }
 }
 
-async function examine(connection: RedisConnection, prefix: string, shards: number): Promise<Diagnosis[]> {
+async function examine(
+  connection: RedisConnection,
+  prefixes: string[],
+  prefix: string,
+  { memoryLimitPercent, retention }: StorageSettings,
+): Promise<Diagnosis[]> {
   await connection.ready();
   const found = await checkRedis(connection, { prefix });
   const findings = found.map(({ severity, setting, message }) => ({
@@ -38,8 +49,9 @@ async function examine(connection: RedisConnection, prefix: string, shards: numb
     await examineAnswers(connection),
     ...findings,
     ...fit,
-    ...(info === undefined ? [untold] : judgeInfo(info)),
-    await examineOwing(connection, shardPrefixes(prefix, shards)),
+    ...(info === undefined ? [untold] : judgeInfo(info, memoryLimitPercent)),
+    await examineRetention(connection, prefixes, retention),
+    await examineOwing(connection, prefixes),
   ];
 }
 
@@ -77,24 +89,19 @@ const untold: Diagnosis = {
 };
 
 /** What INFO says of memory and connections. */
-export function judgeInfo(info: Record<string, string>): Diagnosis[] {
+export function judgeInfo(
+  info: Record<string, string>,
+  memoryLimitPercent: number = defaultStorage.memoryLimitPercent,
+): Diagnosis[] {
   const read = (name: string): number => Number(info[name] ?? 0);
   return [
-    judgeMemory(read("used_memory"), read("maxmemory")),
+    judgeMemory(read("used_memory"), read("maxmemory"), memoryLimitPercent),
     ...judgeFragmentation(read("used_memory"), Number(info.mem_fragmentation_ratio ?? 1)),
     ...judgeConnections(read("connected_clients"), read("maxclients")),
   ];
 }
 
 const fullShare = 0.8;
-
-function judgeMemory(used: number, max: number): Diagnosis {
-  const check = "memory";
-  if (max === 0) return { check, state: "ok", detail: `${toBytes(used)} used, no limit set` };
-  const detail = `${toBytes(used)} of ${toBytes(max)} used`;
-  if (used / max <= fullShare) return { check, state: "ok", detail };
-  return { check, state: "warning", detail: `${detail}: raise maxmemory, or delete old runs (drover delete ID)` };
-}
 
 /** Below this the ratio says nothing: the server's own code weighs more than what it holds. */
 const toldFromBytes = 64 * 1_048_576;

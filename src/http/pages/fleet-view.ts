@@ -1,20 +1,44 @@
 import { breakerVerdict } from "../../core/breaker.ts";
-import { runStatuses } from "../../core/run.ts";
+import { type Pause, runStatuses } from "../../core/run.ts";
 import type { FleetView, GateView } from "../../ports.ts";
-import { formatAge, formatBytes, formatCount, formatDuration } from "./format.ts";
+import type { Caller } from "../types.ts";
+import { formatAge, formatBytes, formatCount, formatDuration, formatNumber } from "./format.ts";
+import { form } from "./forms.ts";
 import { type Html, html, query } from "./html.ts";
 import { age, ago, due, facts, statusBadge } from "./parts.ts";
 
 /** The installation: who works, what waits, what holds it back. */
-export function renderFleet(fleet: FleetView, board: boolean): Html {
+export function renderFleet(fleet: FleetView, board: boolean, acting?: Acting): Html {
   return html`<div class="page-head"><h1>Fleet</h1>${board ? html`<p class="head-links"><a href="/ui/queues">Raw queues</a></p>` : ""}</div>
+${acting?.notice ?? ""}${acting ? pauseForm(fleet, acting.caller) : ""}
 <div id="fleet" data-refresh="3000" class="stacked">
-${overview(fleet)}
+${fleet.paused ? pausedBy(fleet.paused, fleet) : ""}${overview(fleet)}
 ${section("Queues", queues(fleet))}
 ${section("Workers", workers(fleet))}
 ${section("Limits and breakers", gates(fleet))}
 ${section("Agents", agents(fleet))}
 </div>`;
+}
+
+/** Who looks, and what came of what they did last. */
+type Acting = { caller: Caller; notice?: Html | undefined };
+
+function pausedBy({ by, reason, at: since }: Pause, { workers: all, at }: FleetView): Html {
+  const taking = all.filter(({ paused }) => !paused).length;
+  const rest =
+    taking === 0
+      ? ""
+      : html` <strong class="tone-bad">${formatNumber(taking, "worker")} may still take steps.</strong>`;
+  return html`<p class="notice tone-warn" role="status">The fleet is paused: no step begins. By ${by.slice(0, 100)} ${ago(since, at)}: ${reason.slice(0, 500)}.${rest}</p>`;
+}
+
+function pauseForm({ paused }: FleetView, caller: Caller): Html {
+  const what = paused ? "resume" : "pause";
+  const body = paused
+    ? html`<p class="hint">Every worker goes on where it was. Runs that were paused one by one stay so.</p><button class="primary">Resume the fleet</button>`
+    : html`<label for="pause-reason">Reason</label><input id="pause-reason" name="reason" maxlength="2000" autocomplete="off"><p class="hint">No step begins anywhere; what is under way may end. What is started or retried waits.</p><button class="danger">Pause the fleet</button>`;
+  const inside = form({ caller, back: "/ui/fleet", action: `/ui/fleet/${what}`, body, class: "stack" });
+  return html`<details class="act" id="act-${what}"><summary>${paused ? "Resume the fleet" : "Pause the fleet"}</summary>${inside}</details>`;
 }
 
 function section(name: string, body: Html): Html {
@@ -27,7 +51,11 @@ function overview({ redis, counts, owing, at, workers: all, queues: allQueues }:
   const room = all.reduce((sum, worker) => sum + worker.concurrency, 0);
   const oldest = Math.max(-1, ...allQueues.map(({ oldestAgeMs }) => oldestAgeMs ?? -1));
   const used = redis.usedMemoryBytes === undefined ? "not told" : formatBytes(redis.usedMemoryBytes);
-  const memory = redis.maxMemoryBytes === undefined ? used : `${used} of ${formatBytes(redis.maxMemoryBytes)}`;
+  const { usedMemoryBytes = 0, maxMemoryBytes } = redis;
+  const memory =
+    maxMemoryBytes === undefined
+      ? used
+      : `${used} of ${formatBytes(maxMemoryBytes)} (${Math.round((usedMemoryBytes / maxMemoryBytes) * 100)} %)`;
   return html`<div class="panels"><section class="panel" aria-label="Work">${facts([
     ["Workers", formatCount(all.length)],
     ["Steps under way", html`<span class="num">${formatCount(running)} of ${formatCount(room)}</span>`],
