@@ -38,12 +38,14 @@ return {1}
 /**
  * The number of shards of an installation, decided by whoever comes first. KEYS: 1 the number, 2 the listing of all runs
  * without shards. ARGV: 1 the number wanted. Returns {number}, or {"unsharded"} if there are runs already that would not
- * be found any more.
+ * be found any more. One shard need not be noted on a server that takes no writes, for want of memory say: it is what there
+ * was before there were shards, and such a server must be reached to make room.
  */
 export const shardCountScript = `
 local held = redis.call('GET', KEYS[1])
 if held then return {held} end
 if ARGV[1] ~= '1' and redis.call('EXISTS', KEYS[2]) == 1 then return {'unsharded'} end
-redis.call('SET', KEYS[1], ARGV[1])
+local set = redis.pcall('SET', KEYS[1], ARGV[1])
+if set.err and ARGV[1] ~= '1' then return set end
 return {ARGV[1]}
 `;

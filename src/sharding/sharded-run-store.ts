@@ -101,7 +101,7 @@ async function lookElsewhere(placement: Placement, { runId }: Run): Promise<Comm
 
 /** What concerns a session is in its shard, and so are its runs. */
 function sessionsOf(placement: Placement): Pick<RunStore, "readSession" | "claimInput" | "confirmInput"> {
-  const { store, of, learn, find } = placement;
+  const { store, of, learn } = placement;
   return {
     async readSession(session, limit) {
       const shard = of(session);
@@ -114,11 +114,12 @@ function sessionsOf(placement: Placement): Pick<RunStore, "readSession" | "claim
       const own = store(shard);
       const [claim, holder] = await Promise.all([
         own.claimInput(session, inputId, inputHash, refusedBy),
-        of(inputId) === shard ? undefined : find(inputId),
+        of(inputId) === shard ? null : store(of(inputId)).whereIs(inputId),
       ]);
       // The input's id is a run's, in another shard: as if that run had refused it for the one that is active.
-      const isHeld = holder !== undefined && holder !== shard && claim.runId !== inputId && !claim.taken;
-      if (isHeld) return own.claimInput(session, inputId, inputHash, claim.runId);
+      const isElsewhere = holder === "here" || (holder !== null && holder.shard !== shard);
+      if (isElsewhere && claim.runId !== inputId && !claim.taken)
+        return own.claimInput(session, inputId, inputHash, claim.runId);
       if (claim.runId !== inputId) learn(claim.runId, shard);
       return claim;
     },

@@ -5,6 +5,7 @@ import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { withShardCount } from "../../src/redis/shard-count.ts";
 import { created } from "../contract/run-fixtures.ts";
 import { cliOf, deletePrefix, testPrefix } from "../support/redis.ts";
+import { startPrivateRedis } from "../support/redis-server.ts";
 
 const url = inject("redisUrl");
 const cli = cliOf(url);
@@ -51,6 +52,18 @@ describe("the number of shards", () => {
     await expect(ping(2)).rejects.toThrow(/made without shards.*another prefix/);
     expect(await cli("EXISTS", keys.shards)).toBe(0);
     expect(await ping(1)).toBe("PONG");
+  });
+
+  test("need not be noted to reach a server that takes no writes, unless there are several", async () => {
+    const full = await startPrivateRedis({ own: true, args: ["--maxmemory", "1"] });
+    const wire = connect(full.url, { role: "worker" });
+    try {
+      expect(await withShardCount(wire, keys, 1).use((client) => client.ping())).toBe("PONG");
+      await expect(withShardCount(wire, keys, 2).use((client) => client.ping())).rejects.toThrow(/memory/);
+    } finally {
+      await wire.close();
+      await full.stop();
+    }
   });
 
   test("is asked for once, and again after it could not be told", async () => {
