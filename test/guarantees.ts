@@ -86,6 +86,11 @@ export const guarantees: readonly Guarantee[] = [
     promise:
       "A run is one trace over any number of processes: one root, right parents, no span twice, also after a kill.",
   },
+  {
+    id: "D18",
+    promise:
+      "`drover chaos` plays your own agents while processes die, freeze and lose replies at every commit, judges them by what their tools really did, and shrinks a failure to the faults that it takes.",
+  },
 ];
 
 /** Every citation in the tests, found in their source text. */

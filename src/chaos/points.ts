@@ -23,6 +23,7 @@ export type PointSearch = PointOptions & {
   randomPlays: number;
   /** No play begins once it is aborted. */
   signal?: AbortSignal | undefined;
+  /** Told of each play that is over; `of`: of the run that is being played. */
   onProgress?: ((done: number, of: number) => void) | undefined;
 };
 
@@ -39,7 +40,9 @@ export type PointReport = {
   failure?: Failure | undefined;
 };
 
-const runIdOf = (agent: Agent): string => `chaos-${agent.name}`.slice(0, 100);
+/** Runs of the same agent whose models say different things, and whose approvals are decided differently. */
+const variants = 2;
+const runIdOf = (agent: Agent, variant: number): string => `chaos-${agent.name}`.slice(0, 100) + `-${variant + 1}`;
 /** A play with more faults would take a run of its own for each. */
 const mostFaults = 6;
 
@@ -48,15 +51,25 @@ const mostFaults = 6;
  * Ends with the first failure, shrunk.
  */
 export async function searchPoints(options: PointSearch): Promise<PointReport> {
+  let all: PointReport | undefined;
+  for (let variant = 0; variant < variants && !all?.failure; variant += 1) {
+    const report = await searchRun(options, runIdOf(options.agent, variant));
+    if (all) addTally(report.tally, all.tally);
+    all = { ...report, points: report.points + (all?.points ?? 0), plays: report.plays + (all?.plays ?? 0) };
+    if (options.signal?.aborted) break;
+  }
+  return all as PointReport;
+}
+
+async function searchRun(options: PointSearch, runId: string): Promise<PointReport> {
   const { agent, seed, signal, onProgress, randomPlays } = options;
-  const runId = runIdOf(agent);
   const undisturbed = await play({ ...options, runId, schedule: [] });
   const calm = judgePlay(options, runId, undisturbed);
   const tally = addTally(noTally(), tallyOf(undisturbed, calm));
   const report = { tally, points: undisturbed.calls.length, plays: 1, undisturbed };
   if (calm.length > 0) return { ...report, failure: toFailure(options, runId, [], calm) };
   const singles = eachPoint(undisturbed.calls);
-  const random = randomFor(seed, "points", agent.name);
+  const random = randomFor(seed, "points", agent.name, runId);
   const total = singles.length + randomPlays;
   for (let index = 0; index < total && !signal?.aborted; index += 1) {
     const faults = singles[index] ?? manyPoints(random.between(1, 1_000_000_000), undisturbed.calls.length);
