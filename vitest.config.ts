@@ -1,7 +1,7 @@
 import { defineConfig, type ViteUserConfig } from "vitest/config";
 
 // What is promised within a time is tried alone: two files at once would disturb each other's clocks.
-const timed = ["cancel", "graceful", "kills", "limits", "pages-speed", "pickup", "zombie"].map(
+const timed = ["cancel", "kills", "limits", "pages-speed", "pickup", "zombie"].map(
   (name) => `test/e2e/${name}.e2e.test.ts`,
 );
 

@@ -10,6 +10,7 @@ import { endChildren, endOrphan, lookAtChild, looksAtChild, tellParent } from ".
 import { ofRun } from "./log-fields.ts";
 import { performModel } from "./model-step.ts";
 import { queueOwed } from "./queue-owed.ts";
+import { createRarely, type Rarely } from "./rarely.ts";
 import { performSession } from "./session.ts";
 import { afterReport, again, done, endDelivery, handedBack, type RunStepDeps, type StepContext } from "./step.ts";
 import { performTool } from "./tool-step.ts";
@@ -30,7 +31,7 @@ const crashesAllowed = 5;
  * delivering any step again is always safe and is the repair (invariant 2). Never rejects.
  */
 export function createRunStep(given: RunStepDeps): (delivery: Delivery) => Promise<StepOutcome> {
-  const deps: Deps = { ...given, lane: { taken: false } };
+  const deps: Deps = { ...given, lane: { taken: false }, rarely: createRarely(given.clock) };
   return async (delivery) => {
     const active = deps.active.begin(delivery);
     try {
@@ -47,7 +48,7 @@ export function createRunStep(given: RunStepDeps): (delivery: Delivery) => Promi
  * `lane`: of this process, for steps that run alone: one at a time. Each is a program to start; where workers are killed
  * faster than many programs start at once, none would ever be done.
  */
-type Deps = RunStepDeps & { lane: { taken: boolean } };
+type Deps = RunStepDeps & { lane: { taken: boolean }; rarely: Rarely };
 
 async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Promise<StepOutcome> {
   const { clock } = deps;
@@ -187,21 +188,17 @@ async function poisoned(deps: RunStepDeps, run: Run, context: StepContext, how: 
 }
 
 /** Trouble with Redis delays the step without limit; a bug of ours is committed and tried again a few times. */
-async function crashed(
-  deps: RunStepDeps,
-  delivery: Delivery,
-  active: ActiveStep,
-  thrown: unknown,
-): Promise<StepOutcome> {
+async function crashed(deps: Deps, delivery: Delivery, active: ActiveStep, thrown: unknown): Promise<StepOutcome> {
   const { runId } = delivery.step;
   if (thrown instanceof StepAborted || active.aborted() === "handed_back") {
     return handedBack;
   }
   const error = toError(thrown);
   if (error instanceof DroverError) {
-    deps.logger.warn(
-      { runId, code: error.code, error: error.message },
-      "a step could not go on; it is tried again later",
+    const { code, message } = error;
+    // An outage meets every step at hand: one line of each kind of trouble says as much.
+    deps.rarely(message, (repeats) =>
+      deps.logger.warn({ runId, code, error: message, ...repeats }, "a step could not go on; it is tried again later"),
     );
     return again(delivery, error.message);
   }

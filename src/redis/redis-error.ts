@@ -61,6 +61,9 @@ const refusal = /^([A-Z]{2,}) /;
 /** A short code for a failure of Redis or of the way there. Never holds an argument of the command. */
 export function redisErrorCode(error: unknown): string {
   if (!(error instanceof Error)) return "UNKNOWN";
+  // A transaction that was not executed: what one of its commands was refused for is the reason.
+  const { previousErrors } = error as { previousErrors?: unknown };
+  if (Array.isArray(previousErrors) && previousErrors.length > 0) return redisErrorCode(previousErrors[0]);
   // What a cluster's client gave up on, and what the last node that it asked had said.
   const { lastNodeError } = error as { lastNodeError?: unknown };
   if (lastNodeError) return redisErrorCode(lastNodeError);

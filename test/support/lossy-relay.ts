@@ -17,8 +17,10 @@ export type LossyRelay = {
   lost(): number;
   /** How many requests were rewritten. */
   rewritten(): number;
-  /** From now on new connections go to this server; those that are open are cut. */
-  moveTo(url: string): void;
+  /** From now on new connections go to this server; those that are open are cut, or kept. */
+  moveTo(url: string, how?: { keep?: boolean }): void;
+  /** Connections fall silent, in both directions, once they send a request that holds `text`. */
+  silenceAfter(text: string): void;
   close(): Promise<void>;
 };
 
@@ -31,12 +33,20 @@ type State = {
   rewritings: Rewriting[];
   lost: number;
   rewritten: number;
+  silencing: string | undefined;
 };
 
 /** A relay in front of Redis that loses replies: what a network does to a commit at the worst moment. */
 export async function startLossyRelay(url: string): Promise<LossyRelay> {
   const sockets = new Set<Socket>();
-  const state: State = { ...toAddress(url), loss: undefined, rewritings: [], lost: 0, rewritten: 0 };
+  const state: State = {
+    ...toAddress(url),
+    loss: undefined,
+    rewritings: [],
+    lost: 0,
+    rewritten: 0,
+    silencing: undefined,
+  };
   const server = createServer((client) => {
     const upstream = connect(state.port, state.host);
     const pair = [client, upstream];
@@ -66,9 +76,12 @@ export async function startLossyRelay(url: string): Promise<LossyRelay> {
     },
     lost: () => state.lost,
     rewritten: () => state.rewritten,
-    moveTo(other) {
+    moveTo(other, { keep = false } = {}) {
       Object.assign(state, toAddress(other));
-      for (const socket of sockets) socket.destroy();
+      if (!keep) for (const socket of sockets) socket.destroy();
+    },
+    silenceAfter(text) {
+      state.silencing = text;
     },
     async close() {
       for (const socket of sockets) socket.destroy();
@@ -84,10 +97,13 @@ function toAddress(url: string): { host: string; port: number } {
 
 function relay(client: Socket, upstream: Socket, state: State): void {
   let cut = false;
+  let silent = false;
   /** The request whose reply will be lost, kept until what came before it is answered. */
   let kept: Buffer | undefined;
   client.on("data", (given) => {
     const data = rewriteIn(given, state);
+    silent ||= state.silencing !== undefined && data.includes(state.silencing);
+    if (silent) return;
     if (kept) kept = Buffer.concat([kept, data]);
     else if (state.loss && data.includes(state.loss.text)) {
       const { text, alone } = state.loss;
@@ -104,6 +120,7 @@ function relay(client: Socket, upstream: Socket, state: State): void {
     } else upstream.write(data);
   });
   upstream.on("data", (data) => {
+    if (silent) return;
     if (cut) {
       state.lost += 1;
       client.destroy();
