@@ -17,11 +17,15 @@ export type Given = {
 
 /** The messages to send, by the plan alone: the same plan over the same transcript gives the same messages. */
 export function renderWindow(plan: WindowPlan, given: Given): Message[] {
-  const selected = select(plan, given);
-  const system = selected.filter(isSystem);
-  const notes = notesOf(plan, given);
-  const rest = inTurns(selected.filter((message) => !isSystem(message)));
-  return [...system, ...notes, ...rest];
+  // In one pass: a long transcript is gone through every turn.
+  const shown: Message[] = [];
+  const turns: Turns = { shown: [], spoke: undefined };
+  for (const message of select(plan, given)) {
+    if (isSystem(message)) shown.push(message);
+    else addInTurn(turns, message);
+  }
+  shown.push(...notesOf(plan, given));
+  return shown.concat(turns.shown);
 }
 
 function notesOf({ summary, summaryTokens, omitted }: WindowPlan, { summaryText = "", cutText }: Given): Message[] {
@@ -43,8 +47,10 @@ function select(plan: WindowPlan, given: Given): Message[] {
   const cuts = new Map(plan.cuts);
   const reminders = new Set(unpackSeries(plan.reminders ?? []));
   const reminder = reminders.size > 0 && goal !== undefined ? reminderOf(goalTextOf(messages, goal), cutText) : "";
+  const isPlain = cuts.size === 0 && reminders.size === 0;
   const show = (index: number): Message => {
     const message = messages[index] as Message;
+    if (isPlain) return message;
     const tokens = cuts.get(index);
     const cut = tokens === undefined ? message : cutMessage(message, tokens, cutText);
     return reminders.has(index) ? withText(cut, reminder) : cut;
@@ -108,14 +114,10 @@ type Spoken = Exclude<Message, SystemMessage>;
 type Turns = { shown: Spoken[]; spoke: "user" | "assistant" | undefined };
 
 /** User and assistant in turns, the user first. Messages that need no change stay the same objects. */
-function inTurns(messages: readonly Spoken[]): Spoken[] {
-  const turns: Turns = { shown: [], spoke: undefined };
-  for (const message of messages) {
-    if (message.role === "tool") turns.shown.push(message);
-    else if (message.role === "user") addUser(turns, message);
-    else addAnswer(turns, message);
-  }
-  return turns.shown;
+function addInTurn(turns: Turns, message: Spoken): void {
+  if (message.role === "tool") turns.shown.push(message);
+  else if (message.role === "user") addUser(turns, message);
+  else addAnswer(turns, message);
 }
 
 function addUser(turns: Turns, message: UserMessage): void {
