@@ -6,6 +6,7 @@ export { DroverError, type ErrorCode, PermanentError, RetryableError } from "./c
 export type { FeedEntry } from "./core/event.ts";
 export type { RunFeedEvent } from "./core/feed.ts";
 export type { OperatorLimits } from "./core/fleet-limits.ts";
+export type { PauseAllOptions } from "./core/fleet-pause.ts";
 export type { Content, ContentPart, InputMessage, Message, ToolCall } from "./core/message.ts";
 export type { Policy, PolicyRule } from "./core/policy.ts";
 export type { TurnPage, TurnView } from "./core/report.ts";
@@ -22,7 +23,7 @@ export {
   type WorkOptions,
 } from "./drover.ts";
 export type { StartOptions } from "./engine/client.ts";
-export type { PauseAllOptions, PausedFleet } from "./engine/fleet-pause.ts";
+export type { PausedFleet } from "./engine/fleet-pause.ts";
 export type { FollowOptions } from "./engine/follow.ts";
 export type { RunHandle, RunResult } from "./engine/run-handle.ts";
 export type { OpenCallView, RunView } from "./engine/run-view.ts";

@@ -1,6 +1,6 @@
 import type { Backend } from "./backend.ts";
 import { runsQueue } from "./bullmq/step-job.ts";
-import { createStepWorker, type StepWorkerOptions } from "./bullmq/step-worker.ts";
+import { createStepWorker, type StepWorker, type StepWorkerOptions } from "./bullmq/step-worker.ts";
 import type { Delivery, StepOutcome } from "./ports.ts";
 
 export type StepWorkersOptions = Omit<StepWorkerOptions, "process" | "processStart" | "clock" | "logger">;
@@ -61,21 +61,10 @@ export function createStepWorkers(backend: Backend, options: StepWorkersOptions)
 
   return {
     concurrency: opened.reduce((sum, { most }) => sum + most, 0),
-    async start() {
-      try {
-        await Promise.all(workers.map((worker) => worker.start()));
-      } catch (error) {
-        for (const worker of workers) worker.kill();
-        throw error;
-      }
-    },
+    start: () => startAll(workers),
     stop: async () => void (await Promise.all(workers.map((worker) => worker.stop()))),
-    hold(why) {
-      for (const worker of workers) worker.hold(why);
-    },
-    release(why) {
-      for (const worker of workers) worker.release(why);
-    },
+    hold: (why) => holdAll(workers, why),
+    release: (why) => releaseAll(workers, why),
     stats() {
       const all = workers.map((worker) => worker.stats());
       const started = all.flatMap(({ lastStartedAt }) => lastStartedAt ?? []);
@@ -85,6 +74,23 @@ export function createStepWorkers(backend: Backend, options: StepWorkersOptions)
       };
     },
   };
+}
+
+async function startAll(workers: readonly StepWorker[]): Promise<void> {
+  try {
+    await Promise.all(workers.map((worker) => worker.start()));
+  } catch (error) {
+    for (const worker of workers) worker.kill();
+    throw error;
+  }
+}
+
+function holdAll(workers: readonly StepWorker[], why: string): void {
+  for (const worker of workers) worker.hold(why);
+}
+
+function releaseAll(workers: readonly StepWorker[], why: string): void {
+  for (const worker of workers) worker.release(why);
 }
 
 type Opened = { worker: ReturnType<typeof createStepWorker>; most: number };

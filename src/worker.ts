@@ -3,7 +3,6 @@ import { ownQueues } from "./bullmq/queue-depths.ts";
 import { modelQueue, toolQueue } from "./bullmq/step-job.ts";
 import { DroverError } from "./core/errors.ts";
 import type { Retention } from "./core/retention.ts";
-import { watchFleetPause } from "./engine/fleet-pause.ts";
 import { readInTurn } from "./engine/fleet-turn.ts";
 import { startSweeper } from "./engine/sweep.ts";
 import { createIds } from "./ids.ts";
@@ -14,6 +13,7 @@ import { checkRedis, type Finding } from "./redis/check.ts";
 import { makeClient } from "./redis/redis-options.ts";
 import { watchSettings } from "./redis/watch-settings.ts";
 import { createStepWorkers } from "./step-workers.ts";
+import { openWorkerPause } from "./worker-pause.ts";
 
 export type WorkOptions = {
   /** Steps at once on each queue; default 100. With shards it is divided among them, rounded up. */
@@ -72,7 +72,7 @@ export async function startWorker(deps: WorkerDeps, options: WorkOptions): Promi
   const backend = openBackend(deps, "worker");
   try {
     await backend.connection.ready();
-    const findings = await refuseUnfitRedis(backend, deps.prefix, options.strict ?? true);
+    const findings = await refuseUnfitRedis(backend, deps, options.strict ?? true);
     await backend.clock.ready();
     const alone = isolatedStep();
     if (alone) return await runAlone(backend, alone, deps.flush);
@@ -89,17 +89,11 @@ async function takeSteps(
   options: WorkOptions,
   known: readonly Finding[],
 ): Promise<WorkerHandle> {
-  const { clock, shards, logger } = backend;
+  const { clock, shards } = backend;
   const queues = options.queues ?? [...ownQueues, ...new Set([...deps.toolQueues.values()].flat())];
   const served = toServed(queues.map(toQueue));
   const { concurrency = defaultConcurrency } = options;
-  let isPaused = false;
-  let tellAgain = async (): Promise<void> => {};
-  const hold = (why: string, wanted: boolean): Promise<void> => {
-    if (wanted) worker.hold(why);
-    else worker.release(why);
-    return tellAgain();
-  };
+  const pause = await openWorkerPause(backend);
   const worker = createStepWorkers(backend, {
     connect: () => makeClient(deps.redis, "worker", "drover-step-worker"),
     prefix: deps.prefix,
@@ -109,57 +103,58 @@ async function takeSteps(
     lockMs: options.lockMs,
     graceMs: options.graceMs,
     maxPayloadBytes: deps.payloadLimitBytes,
-    mayStart: () => fleetPause.mayStart(),
+    mayStart: pause.mayStart,
   });
-  const fleetPause = await watchFleetPause({
-    ...backend,
-    onChange(pause) {
-      hold("fleet", pause !== undefined);
-      if (pause) logger.warn({ by: pause.by, reason: pause.reason }, "the fleet is paused: no step begins");
-      else logger.info({}, "the fleet goes on");
-    },
+  pause.govern(worker);
+  await worker.start().catch((error: unknown) => {
+    pause.stop();
+    throw error;
   });
-  if (fleetPause.isPaused()) worker.hold("fleet");
-  await worker.start();
   const { retention } = deps;
   const sweepers = shards.map(({ store, queue }) => startSweeper({ ...backend, store, queue }, { retention }));
-  const stopWatching = watchSettings({ ...backend, prefix: deps.prefix, known });
+  const stopWatching = watchSettings({ ...backend, prefix: deps.prefix, durability: deps.durability, known });
   const id = createIds().token();
   const stopObserving = deps.telemetry.observeFleet(readInTurn(backend, id));
   const presence = startPresence({
     ...deps,
     presence: backend.presence,
     clock,
-    served: new Map([...deps.toolQueues].map(([agent, named]) => [agent, named.map(toolQueue)])),
+    served: toServedBy(deps),
     worker: { id, queues: served, concurrency: worker.concurrency },
     running: () => worker.stats().running,
-    isPaused: () => isPaused || fleetPause.isPaused(),
+    isPaused: pause.isPaused,
   });
-  tellAgain = presence.tellAgain;
-  const pause = (wanted: boolean): Promise<void> => {
-    isPaused = wanted;
-    return hold("worker", wanted);
-  };
-  let stopping: Promise<void> | undefined;
-  const stop = async (): Promise<void> => {
+  pause.tellBy(presence.tellAgain);
+  const stop = once(async () => {
     // It takes no more steps from now on, so it is none of those that serve the queues any more.
     await Promise.all([worker.stop(), presence.stop()]);
     stopObserving();
-    fleetPause.stop();
+    pause.stop();
     stopWatching();
     await Promise.all(sweepers.map((sweeper) => sweeper.stop()));
     await backend.close();
-  };
+  });
   return {
     queues,
     stats: worker.stats,
-    pause: () => pause(true),
-    resume: () => pause(false),
-    stop: () => {
-      stopping ??= stop();
-      return stopping;
-    },
+    pause: () => pause.set(true),
+    resume: () => pause.set(false),
+    stop,
   };
+}
+
+/** Does it when it is first asked for, and for all who ask. */
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => {
+    done ??= work();
+    return done;
+  };
+}
+
+/** The queues that each agent's tools name. */
+function toServedBy({ toolQueues }: WorkerDeps): Map<string, string[]> {
+  return new Map([...toolQueues].map(([agent, named]) => [agent, named.map(toolQueue)]));
 }
 
 async function runAlone(
@@ -176,8 +171,12 @@ async function runAlone(
   return endIsolated();
 }
 
-async function refuseUnfitRedis({ connection, logger }: Backend, prefix: string, strict: boolean): Promise<Finding[]> {
-  const findings = await checkRedis(connection, { prefix });
+async function refuseUnfitRedis(
+  { connection, logger }: Backend,
+  { prefix, durability }: BackendOptions,
+  strict: boolean,
+): Promise<Finding[]> {
+  const findings = await checkRedis(connection, { prefix, durability });
   for (const { severity, setting, message } of findings) {
     if (severity === "warning") logger.warn({ setting }, message);
   }

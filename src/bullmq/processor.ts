@@ -94,12 +94,6 @@ export function createProcessor(options: ProcessorOptions): Processor {
     }
   };
 
-  const begin = (job: Job, jobId: string): Promise<string> => {
-    const may = options.mayStart?.() ?? true;
-    if (may === true) return work(job, jobId);
-    return may.then((yes) => (yes ? work(job, jobId) : giveBack(options, job, refusedDelayMs)));
-  };
-
   return {
     loseLocks: held.loseLocks,
     running: held.count,
@@ -112,7 +106,7 @@ export function createProcessor(options: ProcessorOptions): Processor {
       job.opts.removeOnFail = true;
       // One that was being fetched when the worker was held.
       if (refusing || holds.size > 0) return giveBack(options, job, 0);
-      if (!held.has(jobId)) return begin(job, jobId);
+      if (!held.has(jobId)) return ifAllowed(options, job, () => work(job, jobId));
       // Delivered anew while its last delivery still runs here: that one lost its lock. It ends first.
       held.loseLocks([jobId]);
       return giveBack(options, job, zombieDelayMs);
@@ -123,6 +117,13 @@ export function createProcessor(options: ProcessorOptions): Processor {
     hold: (why) => void holds.add(why),
     release: (why) => void holds.delete(why),
   };
+}
+
+/** Begins a step unless it must not; what that costs where it is known is a comparison. */
+function ifAllowed(options: ProcessorOptions, job: Job, work: () => Promise<string>): Promise<string> {
+  const may = options.mayStart?.() ?? true;
+  if (may === true) return work();
+  return may.then((yes) => (yes ? work() : giveBack(options, job, refusedDelayMs)));
 }
 
 async function perform(options: ProcessorOptions, job: Job, jobId: string, signal: AbortSignal): Promise<StepOutcome> {

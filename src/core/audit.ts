@@ -25,6 +25,8 @@ export type AuditEntry = {
     | "expired"
     | "described"
     | "cancelled"
+    | "paused"
+    | "resumed"
     | "retried";
   callId?: string | undefined;
   tool?: string | undefined;
@@ -48,6 +50,10 @@ function toAct(entry: FeedEntry): AuditEntry | undefined {
       return { at, by: entry.by ?? "unknown", action: "sent_input" };
     case "run_retried":
       return { at, by: entry.by, action: "retried" };
+    case "run_paused":
+      return { at, by: entry.by, action: "paused", reason: entry.reason };
+    case "run_resumed":
+      return { at, by: entry.by, action: "resumed" };
     case "run_ended":
       if (entry.by === undefined) return undefined;
       return { at, by: entry.by, action: "cancelled", reason: entry.error?.message };

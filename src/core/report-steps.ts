@@ -107,6 +107,13 @@ const tellers: { [T in FeedEntry["type"]]?: Teller<EntryOf<T>> } = {
   answer_expired(told, { callId, at }) {
     close(told, callId, "answer", { outcome: "expired", endedAt: at });
   },
+  child_started(told, { callId, tool, childId, at }) {
+    const attempt = attemptOf(told, callId);
+    told.steps.push({ kind: "tool", callId, tool, attempt, outcome: "open", startedAt: at, childId });
+  },
+  child_lost(told, { callId, at }) {
+    close(told, callId, "tool", { outcome: "lost", endedAt: at });
+  },
 };
 
 const refusals = { output: "The answer does not fit the output.", verify: "The answer did not pass its check." };
@@ -175,6 +182,8 @@ function addOwed(told: Told, turn: number, { turns, model, calls }: Run): void {
 function owedOf(call: OpenCall): StepView[] {
   const { callId, tool, attempt } = call;
   const step = { kind: "tool" as const, callId, tool, attempt, outcome: "open" as const };
+  // What a child is at work on began with it.
+  if (call.child?.since !== undefined) return [];
   if (call.state === "ready") return [{ ...step, ...owedFields(call.notBefore, call.hold?.detail) }];
   if (call.state !== "lost") return [];
   return [{ ...step, ...owedFields(call.timeoutAt, "its worker was lost, its result may still come") }];

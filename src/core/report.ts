@@ -27,6 +27,8 @@ export type StepView = {
   /** Who decided or answered, and what was said: why it asks, why it was denied or held. */
   by?: string | undefined;
   reason?: string | undefined;
+  /** The run that worked on it, where it was none of a worker's. */
+  childId?: string | undefined;
 };
 
 /** A call with its result. */

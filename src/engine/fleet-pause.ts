@@ -6,8 +6,8 @@
 //     step that comes while it cannot be sure to have heard.
 // P3. The switch outlives every process; nobody has to be started anew after it.
 
-import { z } from "zod";
 import { DroverError, toError } from "../core/errors.ts";
+import { type PauseAllOptions, problemsOfPauseAll } from "../core/fleet-pause.ts";
 import type { Redactor } from "../core/redact.ts";
 import type { Pause } from "../core/run.ts";
 import type { Clock, FleetSwitch, Logger, Presence, Signals } from "../ports.ts";
@@ -16,12 +16,6 @@ import { quietly } from "./quietly.ts";
 /** What is announced in place of a run's id, which holds no colon. */
 const fleetWord = ":fleet";
 
-/** Who pauses the fleet and why; `waitMs`: how long workers are waited for, default 5,000. */
-export type PauseAllOptions = {
-  by?: string | undefined;
-  reason?: string | undefined;
-  waitMs?: number | undefined;
-};
 /**
  * - `applied`: false if it was paused before, by whom and when these fields say;
  * - `workers`: processes that are there; `taking`: those that have not said yet that they take no more steps.
@@ -37,17 +31,13 @@ type CommandDeps = {
   redactor: Redactor;
 };
 
-const optionsSchema = z.strictObject({
-  by: z.string().min(1).max(1_000).default("unknown"),
-  reason: z.string().max(10_000).default("no reason given"),
-  waitMs: z.int().min(0).max(600_000).default(5_000),
-});
-
 const lookAgainMs = 50;
 
 /** @throws DroverError "invalid" naming the field */
 export async function pauseFleet(deps: CommandDeps, options: PauseAllOptions = {}): Promise<PausedFleet> {
-  const { by, reason, waitMs } = parse(options);
+  const problems = problemsOfPauseAll(options);
+  if (problems.length > 0) throw new DroverError("invalid", `The fleet was not paused: ${problems.join("; ")}.`);
+  const { by = "unknown", reason = "no reason given", waitMs = 5_000 } = options;
   const asked = { by, reason: deps.redactor.text(reason), at: deps.clock.now() };
   const { pause, applied } = await deps.fleetSwitch.pause(asked);
   await announce(deps);
@@ -65,14 +55,6 @@ export async function resumeFleet(deps: Omit<CommandDeps, "presence" | "redactor
   const applied = await deps.fleetSwitch.resume();
   await announce(deps);
   return applied;
-}
-
-function parse(options: PauseAllOptions): z.output<typeof optionsSchema> {
-  const defined = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-  const parsed = optionsSchema.safeParse(defined);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".") || "options"}: ${message}`);
-  throw new DroverError("invalid", `The fleet was not paused: ${problems.join("; ")}.`);
 }
 
 /** Whoever does not hear looks by itself soon. */
@@ -102,36 +84,10 @@ const freshMs = 5_000;
 
 /** Resolves once the switch was read for the first time. @throws what reading it threw */
 export async function watchFleetPause(options: WatchOptions): Promise<FleetPauseWatch> {
-  const { fleetSwitch, signals, logger, onChange } = options;
-  let known: Pause | undefined;
-  let lookedAt = Number.NEGATIVE_INFINITY;
-  let looking: Promise<void> | undefined;
-  let asked = 0;
-
-  async function look(): Promise<void> {
-    const beganAt = performance.now();
-    const pause = await fleetSwitch.read();
-    lookedAt = beganAt;
-    const isChange = (pause === undefined) !== (known === undefined);
-    known = pause;
-    if (isChange) onChange(pause);
-  }
-
-  /** What was read before it was asked for does not answer it. */
-  async function lookAnew(): Promise<void> {
-    const own = ++asked;
-    await looking?.catch(() => {});
-    if (looking === undefined || own === asked) {
-      const mine = look().finally(() => {
-        if (looking === mine) looking = undefined;
-      });
-      looking = mine;
-    }
-    await looking;
-  }
-
+  const { signals, logger } = options;
+  const looker = createLooker(options);
   const lookQuietly = (): Promise<boolean> =>
-    lookAnew().then(
+    looker.look().then(
       () => true,
       (error: unknown) => {
         logger.debug({ error: toError(error).message }, "whether the fleet is paused could not be read");
@@ -147,18 +103,61 @@ export async function watchFleetPause(options: WatchOptions): Promise<FleetPause
     clearInterval(timer);
   };
   try {
-    await look();
+    await looker.look();
   } catch (error) {
     stop();
     throw error;
   }
   return {
-    isPaused: () => known !== undefined,
+    isPaused: looker.isPaused,
     mayStart() {
-      const isFresh = signals.isHearing() && performance.now() - lookedAt < freshMs;
-      if (isFresh) return known === undefined || Promise.resolve(false);
-      return lookQuietly().then((done) => done && known === undefined);
+      if (signals.isHearing() && looker.ageMs() < freshMs) return !looker.isPaused() || Promise.resolve(false);
+      return lookQuietly().then((done) => done && !looker.isPaused());
     },
     stop,
+  };
+}
+
+type Looker = {
+  /** Reads the switch, beginning not before now. */
+  look(): Promise<void>;
+  isPaused(): boolean;
+  /** How long ago it was read that way. */
+  ageMs(): number;
+};
+
+/** One read at a time; who asks during one gets the next, and so does everybody else who asks during it. */
+function createLooker({ fleetSwitch, onChange }: Pick<WatchOptions, "fleetSwitch" | "onChange">): Looker {
+  let known: Pause | undefined;
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let current: Promise<void> | undefined;
+  let next: Promise<void> | undefined;
+
+  async function read(): Promise<void> {
+    const beganAt = performance.now();
+    const pause = await fleetSwitch.read();
+    lookedAt = beganAt;
+    const isChange = (pause === undefined) !== (known === undefined);
+    known = pause;
+    if (isChange) onChange(pause);
+  }
+
+  function begin(): Promise<void> {
+    next = undefined;
+    const own = read().finally(() => {
+      if (current === own) current = undefined;
+    });
+    current = own;
+    return own;
+  }
+
+  return {
+    look() {
+      if (!current) return begin();
+      next ??= current.then(begin, begin);
+      return next;
+    },
+    isPaused: () => known !== undefined,
+    ageMs: () => performance.now() - lookedAt,
   };
 }

@@ -64,6 +64,8 @@ export type HttpDeps = {
   /** A run's feed; all watchers of a run share one reader. */
   watch: { events(runId: string, options?: FollowOptions): AsyncGenerator<RunFeedEvent> };
   fleet: FleetReader;
+  /** Stops all work at once, and lets it go on. */
+  pausing: Pick<Drover, "pauseAll" | "resumeAll">;
   presence: Presence;
   keys: KeyStore;
   responses: ResponseStore;

@@ -4,6 +4,7 @@ import { runsQueue } from "../bullmq/step-job.ts";
 import { DroverError } from "../core/errors.ts";
 import type { Redactor } from "../core/redact.ts";
 import { createRunApi, type DroverOptions, prepare } from "../drover.ts";
+import { pauseFleet, resumeFleet } from "../engine/fleet-pause.ts";
 import { createWatch } from "../engine/watch.ts";
 import { createHttp } from "../http/app.ts";
 import type { HttpDeps, HttpSettings, Peer } from "../http/types.ts";
@@ -117,6 +118,10 @@ function makeDeps(backend: Backend, keys: Keys, own: Own): HttpDeps {
     presence: createRedisPresence({ connection, keys }),
     responses: createRedisResponseStore({ connection, keys }),
     fleet: backend.fleet,
+    pausing: {
+      pauseAll: (options) => pauseFleet({ ...backend, redactor: own.redactor }, options),
+      resumeAll: () => resumeFleet(backend),
+    },
     logger,
     now: () => clock.now(),
     ready: createReadiness(connection, { prefix: keys.prefix }),

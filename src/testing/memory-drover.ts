@@ -94,10 +94,6 @@ export function openMemoryBackend(options: MemoryDroverOptions): MemoryBackend {
   const codes = options.agents.flatMap(({ name }) => agents.get(name) ?? []);
   const fleet = createMemoryFleet({ clock, fleetSwitch, store, queue, gates, limits, agents: codes, workers });
 
-  const { redactor } = redaction;
-  const presence = { workers: async () => (await fleet.read()).workers };
-  const commandDeps = { fleetSwitch, signals, presence, clock, logger: createSilentLogger(), redactor };
-
   const drover: Drover = {
     async work() {
       const handle = startMemoryWorker({ engine, queue, clock, wakers, auto: !options.clock, fleetSwitch });
@@ -106,8 +102,7 @@ export function openMemoryBackend(options: MemoryDroverOptions): MemoryBackend {
       return { ...handle, stop };
     },
     fleet: () => fleet.read(),
-    pauseAll: (pause) => pauseFleet(commandDeps, pause),
-    resumeAll: () => resumeFleet(commandDeps).finally(ring),
+    ...pausing({ fleetSwitch, signals, fleet, clock, redaction, ring }),
     ...createRunApi(() => engine, redaction.redactor),
     async close() {
       await Promise.all([...workers.keys()].map((worker) => worker.stop()));
@@ -115,6 +110,20 @@ export function openMemoryBackend(options: MemoryDroverOptions): MemoryBackend {
     },
   };
   return { drover, engine, store, signals, fleet, clock, redaction };
+}
+
+type PauseParts = Pick<MemoryBackend, "signals" | "fleet" | "clock" | "redaction"> & {
+  fleetSwitch: MemoryFleetSwitch;
+  ring: () => void;
+};
+
+function pausing({ fleet, redaction, ring, ...parts }: PauseParts): Pick<Drover, "pauseAll" | "resumeAll"> {
+  const presence = { workers: async () => (await fleet.read()).workers };
+  const deps = { ...parts, ...redaction, presence, logger: createSilentLogger() };
+  return {
+    pauseAll: (options) => pauseFleet(deps, options),
+    resumeAll: () => resumeFleet(deps).finally(ring),
+  };
 }
 
 type WorkerParts = Omit<Waiting, "running" | "signal" | "isHeld"> & { engine: Engine };

@@ -61,6 +61,7 @@ export async function createTestHttp(options: TestHttpOptions): Promise<TestHttp
     store: base.store,
     watch,
     fleet: { read: async () => emptyFleet },
+    pausing: base.drover,
     presence: emptyPresence,
     keys: keyStore,
     responses: createResponseTable(),

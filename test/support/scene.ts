@@ -41,6 +41,7 @@ export async function openScene(change: Partial<HttpDeps> = {}): Promise<Scene> 
     store,
     watch: createWatch({ store, signals }),
     fleet: { read: async () => ({ ...fleet, at: clock.now() }) },
+    pausing: drover,
     presence,
     keys: createMemoryKeyStore({ clock }),
     responses: createMemoryResponseStore({ clock }),

@@ -1,3 +1,4 @@
+import type { Pause } from "../../core/run.ts";
 import type { RunView } from "../../engine/run-view.ts";
 import type { FleetView, GateView, QueueState, WorkerPresence } from "../../ports.ts";
 import { count, toDuration, toOneLine } from "../format/text.ts";
@@ -5,7 +6,15 @@ import type { Diagnosis } from "./diagnosis.ts";
 
 /** What workers, queues and limits are like. `busy`: agents that runs are waiting or running of. */
 export function judgeFleet(view: FleetView, busy: ReadonlySet<string>): Diagnosis[] {
-  return [...view.queues.map(judgeQueue), judgeWorkers(view), ...judgeAgents(view, busy), ...judgeGates(view)];
+  const { paused } = view;
+  const judge = paused ? judgePausedQueue : judgeQueue;
+  return [
+    ...(paused ? [judgeFleetPause(paused, view)] : []),
+    ...view.queues.map(judge),
+    judgeWorkers(view),
+    ...judgeAgents(view, busy),
+    ...judgeGates(view),
+  ];
 }
 
 /** A step that could have been taken so long ago waits too long. */
@@ -20,6 +29,18 @@ function judgeQueue({ name, waiting, active, delayed, oldestAgeMs, workers }: Qu
   if (oldestAgeMs <= longWaitMs) return { check, state: "ok", detail };
   const served = `${count(workers, "worker serves", "workers serve")} it`;
   return { check, state: "warning", detail: `${detail}; ${served}: start more, or raise --concurrency` };
+}
+
+/** What waits is to wait. */
+function judgePausedQueue({ name, waiting, active, delayed }: QueueState): Diagnosis {
+  return { check: `queue ${name}`, state: "ok", detail: `${waiting} waiting, ${active} active, ${delayed} delayed` };
+}
+
+function judgeFleetPause({ by, reason, at: since }: Pause, { at, workers }: FleetView): Diagnosis {
+  const taking = workers.filter(({ paused }) => !paused).length;
+  const who = `paused by ${toOneLine(by, 80)} for ${toDuration(at - since)} (${toOneLine(reason, 200)})`;
+  const rest = taking === 0 ? "" : `; ${count(taking, "worker")} of another version or not heard of yet may take steps`;
+  return { check: "fleet", state: "warning", detail: `${who}${rest}: "drover resume --all" lets it go on` };
 }
 
 const namesShown = 10;

@@ -46,6 +46,16 @@ function describe({ event, mark }: Told): string | undefined {
       return `${event.tool} ${event.callId} answered by ${toOneLine(event.by, 80)}`;
     case "answer_expired":
       return mark("yellow", `${event.tool} ${event.callId}: nobody answered in time`);
+    case "child_started":
+      return `${event.tool} ${event.callId} is worked on by run ${event.childId} of ${toOneLine(event.agent, 64)}`;
+    case "child_ended":
+      return mark(event.status === "completed" ? "green" : "red", `run ${event.childId} ${childEnd(event)}`);
+    case "child_lost":
+      return mark("yellow", `run ${event.childId} is lost; it is started anew`);
+    case "run_paused":
+      return mark("yellow", `paused by ${toOneLine(event.by, 80)}: ${toOneLine(event.reason, 200)}`);
+    case "run_resumed":
+      return `goes on, by ${toOneLine(event.by, 80)}`;
     case "tool_described":
       return mark("cyan", `${event.tool} ${event.callId} not executed, only described`);
     case "policy_applied":
@@ -61,6 +71,13 @@ function describe({ event, mark }: Told): string | undefined {
     default:
       return describeTrouble(event, mark);
   }
+}
+
+function childEnd({ status, stopReason }: Extract<RunFeedEvent, { type: "child_ended" }>): string {
+  if (status === "gone") return "is gone";
+  return stopReason === undefined || stopReason === "answered" || stopReason === status
+    ? status
+    : `${status} (${stopReason})`;
 }
 
 const because = (reason: string | undefined): string => (reason === undefined ? "" : ` (${toOneLine(reason, 200)})`);

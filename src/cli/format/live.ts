@@ -128,6 +128,10 @@ function doingAfter(event: Committed): string | undefined {
       return "held back";
     case "session_queued":
       return "waits for its turn in its session";
+    case "run_paused":
+      return "paused";
+    case "run_resumed":
+      return "goes on";
     case "run_ended":
       return event.status;
     default:

@@ -63,6 +63,8 @@ export function toSummary(run: RunView, mark: Output["mark"]): string[] {
     ["status", toStatus(run, mark)],
     ["dry run", run.dryRun && "what reads is executed, all else only described"],
     ["session", run.session && `${run.session}${toPlace(run.ahead)}`],
+    ["part of", run.parent && `${run.parent.callId} of run ${run.parent.runId}`],
+    ["paused", run.paused && `by ${toOneLine(run.paused.by, 80)}: ${toOneLine(run.paused.reason, 500)}`],
     ["reason", run.error && `${toOneLine(run.error.message, 1000)} (${run.error.code})`],
     ["waits for", run.waitingFor && toOneLine(run.waitingFor, 500)],
     ["turns", String(run.turns)],

@@ -15,7 +15,7 @@ import { param } from "./run-page.ts";
 // nothing; a form that is sent twice does what it does once.
 
 type Done = { notice: Notice; back?: string };
-type Act = (context: HttpContext, form: Form) => Promise<Done>;
+export type Act = (context: HttpContext, form: Form) => Promise<Done>;
 
 /** Fields of the forms; each has some of them, and those of a retry. */
 type Form = {
@@ -91,7 +91,7 @@ function toOwnPath(back: string | undefined): string {
   return back !== undefined && /^\/(?:ui\/[\w.~%/-]*)?$/.test(back) ? back : "/";
 }
 
-const given = (value: string | undefined): string | undefined => value?.trim() || undefined;
+export const given = (value: string | undefined): string | undefined => value?.trim() || undefined;
 
 export const approve: Act = async (context, { decisionId, argumentsHash }) => {
   const run = context.var.runs.get(param(context, "id"));

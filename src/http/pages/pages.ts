@@ -7,6 +7,7 @@ import { serveAsset } from "./assets.ts";
 import { renderFleet } from "./fleet-view.ts";
 import { createGoals } from "./goals.ts";
 import { createInbox } from "./inbox.ts";
+import * as pausing from "./pause-actions.ts";
 import { noticeOf, type PageParts, respond } from "./respond.ts";
 import { runPage, turnPage } from "./run-page.ts";
 import { runsPage } from "./runs-page.ts";
@@ -24,6 +25,7 @@ export function createPages(deps: HttpDeps): HttpApp {
   app.get("/assets/:file", (context) => serveAsset(context) ?? context.notFound());
   addReading(app, parts, goals);
   addActions(app);
+  addFleetActions(app, deps);
   addBoard(app, deps);
   return app;
 }
@@ -45,7 +47,8 @@ function addReading(app: HttpApp, parts: PageParts, goals: ReturnType<typeof cre
     return respond(parts, context, { title: approvalsTitle(asks.length), nav: "approvals", main });
   });
   app.get("/ui/fleet", requireScope("admin"), refuseTenants, async (context) => {
-    const main = renderFleet(await deps.fleet.read(), deps.board !== undefined);
+    const acting = { caller: context.var.caller, notice: noticeOf(context) };
+    const main = renderFleet(await deps.fleet.read(), deps.board !== undefined, acting);
     return respond(parts, context, { title: "Fleet", nav: "fleet", main });
   });
 }
@@ -56,9 +59,17 @@ function addActions(app: HttpApp): void {
   app.post("/ui/runs/:id/calls/:callId/deny", decide, actions.handle(actions.deny));
   app.post("/ui/runs/:id/calls/:callId/answer", decide, actions.handle(actions.answer));
   app.post("/ui/runs/:id/cancel", decide, actions.handle(actions.cancel));
+  app.post("/ui/runs/:id/pause", decide, actions.handle(pausing.pause));
+  app.post("/ui/runs/:id/resume", decide, actions.handle(pausing.resume));
   app.post("/ui/runs/:id/retry", decide, actions.handle(actions.retry));
   app.post("/ui/runs/:id/send", requireScope("start"), actions.handle(actions.send));
   app.post("/ui/runs/:id/delete", requireScope("admin"), actions.handle(actions.remove));
+}
+
+function addFleetActions(app: HttpApp, deps: HttpDeps): void {
+  const admin = requireScope("admin");
+  app.post("/ui/fleet/pause", admin, refuseTenants, actions.handle(pausing.pauseFleet(deps)));
+  app.post("/ui/fleet/resume", admin, refuseTenants, actions.handle(pausing.resumeFleet(deps)));
 }
 
 /** The raw queues' pages look after themselves. */

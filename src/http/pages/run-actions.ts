@@ -9,13 +9,15 @@ type Parts = { run: RunView; caller: Caller; seq: number };
 /** What the caller may do with the run, as it is now. */
 export function renderActions(parts: Parts): Html {
   const { run, caller } = parts;
-  const ended = isEnded(run);
-  const forms = [
-    may(caller, "start") && !ended ? sendForm(parts) : undefined,
-    may(caller, "decide") && !ended ? cancelForm(parts) : undefined,
-    may(caller, "decide") && run.status === "failed" ? retryForm(parts) : undefined,
-    may(caller, "admin") && ended ? deleteForm(parts) : undefined,
-  ].filter((one) => one !== undefined);
+  const forms = isEnded(run)
+    ? [
+        ...(may(caller, "decide") && run.status === "failed" ? [retryForm(parts)] : []),
+        ...(may(caller, "admin") ? [deleteForm(parts)] : []),
+      ]
+    : [
+        ...(may(caller, "start") ? [sendForm(parts)] : []),
+        ...(may(caller, "decide") ? [run.paused ? resumeForm(parts) : pauseForm(parts), cancelForm(parts)] : []),
+      ];
   if (forms.length === 0) return html``;
   return html`<section class="panel" aria-labelledby="actions-name"><h2 id="actions-name">Actions</h2><div class="actions">${forms}</div></section>`;
 }
@@ -33,6 +35,24 @@ function sendForm(parts: Parts): Html {
     "Send input",
     parts,
     html`<label for="send-text">Message</label><textarea id="send-text" name="text" rows="3" required maxlength="100000"></textarea><p class="hint">It enters before the next model call.</p><button>Send</button>`,
+  );
+}
+
+function pauseForm(parts: Parts): Html {
+  return action(
+    "pause",
+    "Pause",
+    parts,
+    html`<label for="pause-reason">Reason</label><input id="pause-reason" name="reason" maxlength="2000" autocomplete="off"><p class="hint">What is under way may end; nothing else begins until it is resumed. Its deadline stays.</p><button>Pause the run</button>`,
+  );
+}
+
+function resumeForm(parts: Parts): Html {
+  return action(
+    "resume",
+    "Resume",
+    parts,
+    html`<p class="hint">Goes on where it was.</p><button class="primary">Resume</button>`,
   );
 }
 

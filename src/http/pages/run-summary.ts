@@ -1,6 +1,6 @@
 import type { RunView } from "../../engine/run-view.ts";
 import { formatCost, formatCount } from "./format.ts";
-import { type Html, html, query } from "./html.ts";
+import { type Html, html, path, query } from "./html.ts";
 import { ago, cost, due, facts, sessionLink, statusBadge, took } from "./parts.ts";
 import type { RunData } from "./run-data.ts";
 
@@ -11,7 +11,8 @@ export function renderSummary(data: Pick<RunData, "run" | "limits" | "deadlineAt
   return html`<section class="panel side-first" aria-label="Summary">${facts([...who(data), ...times(data), ...amounts(data), ...references(data)])}</section>`;
 }
 
-function who({ run: { status, stopReason, agent, session, tenant, dryRun } }: Pick<RunData, "run">): Row[] {
+function who({ run }: Pick<RunData, "run">): Row[] {
+  const { status, stopReason, agent, session, tenant, dryRun, parent, paused } = run;
   const reason =
     stopReason === undefined || stopReason === status ? "" : html` <span class="hint">${stopReason}</span>`;
   return [
@@ -22,6 +23,11 @@ function who({ run: { status, stopReason, agent, session, tenant, dryRun } }: Pi
     ],
     session !== undefined && ["Session", sessionLink(session)],
     tenant !== undefined && ["Tenant", tenant],
+    parent !== undefined && ["Part of", html`<a href="${path`/ui/runs/${parent.runId}`}">${parent.runId}</a>`],
+    paused !== undefined && [
+      "Paused",
+      html`by ${paused.by.slice(0, 100)} <span class="hint">${paused.reason.slice(0, 500)}</span>`,
+    ],
   ];
 }
 

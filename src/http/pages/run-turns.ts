@@ -93,12 +93,18 @@ function renderCall(call: CallView, { turn, steps }: TurnView, { runId, now }: W
   const time = last?.performMs === undefined ? "" : html`<span class="num">${formatDuration(last.performMs)}</span>`;
   const isShort = call.arguments.length <= shortArguments;
   return html`<section class="call" id="${callId}" aria-label="Call of ${tool}">
-<header>${outcomeBadge(outcome ?? stateOf(steps, callId))}<code class="tool">${tool}</code>${isShort ? html`<code class="args" dir="auto">${spaced(call.arguments)}</code>` : ""}${time}${attemptsOf(steps, callId)}
+<header>${outcomeBadge(outcome ?? stateOf(steps, callId))}<code class="tool">${tool}</code>${isShort ? html`<code class="args" dir="auto">${spaced(call.arguments)}</code>` : ""}${time}${attemptsOf(steps, callId)}${childLink(last)}
 ${decision ? html`<span class="hint">${decision.type} by ${decision.by}</span>` : ""}</header>
 ${isShort ? "" : longText(prettyJson(call.arguments), { limit: shownChars, kind: "code", href: textPath(runId, turn, `arguments.${callId}`), what: "all arguments" })}
 ${described === undefined ? "" : html`<p class="hint">Dry run: ${described}</p>`}${policy === undefined ? "" : html`<p class="hint">Policy: ${policy}</p>`}
 ${outcome === undefined ? underWay(last, now) : resultBlock(call, textPath(runId, turn, `result.${callId}`), textPath(runId, turn, `whole.${callId}`))}
 </section>`;
+}
+
+/** To the run that works on the call, if it is none of a worker's. */
+function childLink(last: StepView | undefined): Html {
+  if (last?.childId === undefined) return html``;
+  return html`<a class="hint" href="${path`/ui/runs/${last.childId}`}">run ${last.childId}</a>`;
 }
 
 /** Where a call without a result is: the last that was begun about it is what it waits for. */

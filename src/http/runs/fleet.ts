@@ -5,12 +5,13 @@ import { answerProblem } from "../problem.ts";
 import type { HttpDeps } from "../types.ts";
 import { type Api, addEndpoint } from "./endpoint.ts";
 import { runIdParams } from "./parameters.ts";
-import { agentsSchema, countsSchema, fleetSchema } from "./schemas.ts";
+import { agentsSchema, countsSchema, fleetSchema, pausedFleetSchema, resumedFleetSchema } from "./schemas.ts";
 
 /** What there is in all: counts, agents, workers, metrics; and the removal of runs. */
 export function addFleet(api: Api, deps: HttpDeps): void {
   addCounts(api, deps);
   addWhole(api, deps);
+  addFleetPause(api, deps);
   addDelete(api);
 }
 
@@ -76,6 +77,46 @@ function addWhole(api: Api, deps: HttpDeps): void {
       if (deps.metrics) return context.text(await deps.metrics(), 200, { "Content-Type": prometheusType });
       return answerProblem(context, { status: 404, code: "not_found", detail: "Metrics are off on this server." });
     },
+  );
+}
+
+/** Stopping all work at once, and letting it go on. */
+function addFleetPause(api: Api, deps: HttpDeps): void {
+  addEndpoint(
+    api,
+    {
+      method: "post",
+      path: "/fleet/pause",
+      tag: "Fleet",
+      summary: "Let no step begin anywhere until the fleet is resumed",
+      description:
+        "Answers once every worker takes no more steps, or after five seconds. What is being executed may end; what is started or retried waits. It outlives restarts of workers and of Redis. Not for keys of a tenant.",
+      scope: "admin",
+      middleware: refuseTenants,
+      body: z.strictObject({ reason: z.string().min(1).max(10_000).optional().describe("For the record") }),
+      answers: {
+        200: { description: "Who paused it, and how many workers still take steps", schema: pausedFleetSchema },
+      },
+    },
+    async (context, { body }) => {
+      const { reason } = body as { reason?: string };
+      const by = context.var.caller.name;
+      return context.json(await deps.pausing.pauseAll({ by, reason }));
+    },
+  );
+  addEndpoint(
+    api,
+    {
+      method: "post",
+      path: "/fleet/resume",
+      tag: "Fleet",
+      summary: "Let a paused fleet go on",
+      description: "Runs that were paused one by one stay so. Not for keys of a tenant.",
+      scope: "admin",
+      middleware: refuseTenants,
+      answers: { 200: { description: "Whether it was paused", schema: resumedFleetSchema } },
+    },
+    async (context) => context.json({ applied: await deps.pausing.resumeAll() }),
   );
 }
 

@@ -60,9 +60,29 @@ const openCallSchema: z.ZodType = z
     reason: z.string().optional().describe("Why a person is asked"),
     askedAt: epochMs("Since when").optional(),
     expiresAt: epochMs("Until when").optional(),
+    child: z.object({ runId: z.string(), agent: z.string() }).optional().describe("The run that is its execution"),
     notBefore: epochMs("The next attempt, or what time alone will do").optional(),
   })
   .meta({ id: "OpenCall", description: "Something the run waits for" });
+
+const pauseSchema = z
+  .object({ by: z.string(), reason: z.string(), at: epochMs("Since when") })
+  .meta({ id: "Pause", description: "Who paused it and why" });
+
+export const pausedFleetSchema: z.ZodType = z
+  .object({
+    by: z.string(),
+    reason: z.string(),
+    at: epochMs("Since when"),
+    applied: z.boolean().describe("False: it was paused before, as the other fields say"),
+    workers: z.int(),
+    taking: z.int().describe("Workers that have not said yet that they take no more steps"),
+  })
+  .meta({ id: "PausedFleet" });
+
+export const resumedFleetSchema: z.ZodType = z
+  .object({ applied: z.boolean().describe("False: it was not paused") })
+  .meta({ id: "ResumedFleet" });
 
 export const runSchema: z.ZodType = z
   .looseObject({
@@ -73,6 +93,11 @@ export const runSchema: z.ZodType = z
     error: errorSchema.optional(),
     session: z.string().optional(),
     tenant: z.string().optional(),
+    parent: z
+      .object({ runId: z.string(), callId: z.string() })
+      .optional()
+      .describe("Whose call it is the execution of"),
+    paused: pauseSchema.optional(),
     metadata: z.record(z.string(), z.unknown()),
     ahead: z.int().optional().describe("Runs of its session that go first"),
     waitingFor: z.string().optional(),
@@ -225,5 +250,6 @@ export const fleetSchema: z.ZodType = z
     gates: z.array(z.looseObject({ key: z.string(), inside: z.int(), waiting: z.int() })),
     counts: countsSchema,
     owing: z.object({ count: z.int(), oldestSince: z.int().optional() }),
+    paused: pauseSchema.optional(),
   })
   .meta({ id: "FleetView" });
