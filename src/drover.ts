@@ -27,9 +27,11 @@ import { createLogger, redactLogs } from "./telemetry/logger.ts";
 import { type MetricsListener, type MetricsOptions, serveMetrics } from "./telemetry/metrics-listener.ts";
 import { type StartedTelemetry, startTelemetry } from "./telemetry/sdk.ts";
 import { startWorker, type WorkerHandle, type WorkOptions } from "./worker.ts";
+import { combineHealth, type WorkerHealth } from "./worker-health.ts";
 
 export type { MetricsOptions } from "./telemetry/metrics-listener.ts";
 export type { WorkerHandle, WorkOptions } from "./worker.ts";
+export type { WorkerHealth } from "./worker-health.ts";
 
 export type DroverOptions = {
   /**
@@ -79,7 +81,7 @@ export type DroverOptions = {
   /** Default: JSON lines of warnings and errors on standard error. */
   logger?: Logger | undefined;
   /**
-   * Serves metrics in Prometheus's format while a worker of it works; default: not. They are also sent over OTLP, as the
+   * Serves metrics in Prometheus's format, and whether it is well, while a worker of it works; default: not. They are also sent over OTLP, as the
    * `OTEL_*` variables say.
    */
   metrics?: MetricsOptions | undefined;
@@ -151,6 +153,10 @@ export function createDrover(options: DroverOptions): Drover {
     return producer;
   }
 
+  async function health(): Promise<WorkerHealth> {
+    return combineHealth(await Promise.all(workers.map((worker) => worker.health())));
+  }
+
   async function close(): Promise<void> {
     await Promise.allSettled(workers.map((worker) => worker.stop()));
     await producer?.close();
@@ -165,7 +171,9 @@ export function createDrover(options: DroverOptions): Drover {
         throw new DroverError("invalid", "agents: a worker needs at least one agent. Pass them to createDrover.");
       }
       // An isolated step runs in this program's process started again, where the port is taken.
-      if (options.metrics && renderMetrics && !isolatedStep()) metrics ??= serveMetrics(renderMetrics, options.metrics);
+      if (options.metrics && renderMetrics && !isolatedStep()) {
+        metrics ??= serveMetrics({ render: renderMetrics, health }, options.metrics);
+      }
       await metrics;
       const handle = await startWorker({ ...backendOptions, toolQueues, flush: shutdown, retention }, work);
       workers.push(handle);

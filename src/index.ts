@@ -20,6 +20,7 @@ export {
   type MetricsOptions,
   type RunList,
   type WorkerHandle,
+  type WorkerHealth,
   type WorkOptions,
 } from "./drover.ts";
 export type { StartOptions } from "./engine/client.ts";

@@ -13,6 +13,7 @@ import { checkRedis, type Finding } from "./redis/check.ts";
 import { makeClient } from "./redis/redis-options.ts";
 import { watchSettings } from "./redis/watch-settings.ts";
 import { createStepWorkers } from "./step-workers.ts";
+import { createWorkerHealth, type WorkerHealth } from "./worker-health.ts";
 import { openWorkerPause } from "./worker-pause.ts";
 
 export type WorkOptions = {
@@ -27,6 +28,8 @@ export type WorkOptions = {
   graceMs?: number | undefined;
   /** How long a step's lock outlives its worker, in ms; default 3,000. */
   lockMs?: number | undefined;
+  /** How long work may wait and this worker begin none before `health` calls it stuck, in ms; default 300,000. */
+  stuckAfterMs?: number | undefined;
   /** Refuse to work on a Redis whose settings can lose runs (eviction); default true. */
   strict?: boolean | undefined;
 };
@@ -35,6 +38,8 @@ export type WorkerHandle = {
   readonly queues: readonly string[];
   /** Steps in hand, and when the last one was begun, epoch ms. */
   stats(): { running: number; lastStartedAt: number | undefined };
+  /** Whether it takes steps while there are some, as of now: for the probes of a supervisor. Never rejects. */
+  health(): Promise<WorkerHealth>;
   /** Takes no more steps until it is resumed; those in hand go on, and what they make owed waits or is others' to take. */
   pause(): Promise<void>;
   resume(): Promise<void>;
@@ -137,6 +142,10 @@ async function takeSteps(
   return {
     queues,
     stats: worker.stats,
+    health: createWorkerHealth({
+      ...{ fleet: backend.fleet, queues: served, concurrency: worker.concurrency, stats: worker.stats, clock },
+      ...{ isPaused: pause.isPaused, stuckAfterMs: options.stuckAfterMs },
+    }),
     pause: () => pause.set(true),
     resume: () => pause.set(false),
     stop,

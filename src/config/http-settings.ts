@@ -77,7 +77,7 @@ export const httpSpecs: readonly SettingSpec[] = [
     key: "metricsPort",
     name: "DROVER_METRICS_PORT",
     description:
-      "Port on which `drover worker` answers `GET /metrics` for Prometheus; 0 takes any free one. `drover serve` answers it on its own port.",
+      "Port on which `drover worker` answers `GET /metrics` for Prometheus, and `/healthz` and `/readyz`; 0 takes any free one. `drover serve` answers it on its own port.",
     defaultValue: undefined,
     expected: "a whole number from 0 to 65535",
     secret: false,

@@ -25,6 +25,7 @@ export type Config = {
   /** Share of Redis's memory from which on new runs are refused. */
   memoryLimitPercent: number;
   stopGraceMs: number;
+  stuckAfterMs: number;
   /** What operators decide about tools; undefined: nothing. */
   policy: Policy | undefined;
   /** What is a secret too, beside the kinds that Drover knows; undefined: nothing. */

@@ -103,6 +103,16 @@ export const specs: readonly SettingSpec[] = [
     schema: integer(0, 600_000),
   },
   {
+    key: "stuckAfterMs",
+    name: "DROVER_STUCK_AFTER_MS",
+    description:
+      "How long work may wait and a worker begin none before `/healthz` on its `DROVER_METRICS_PORT` says 503, in ms. Set it above your longest step where all slots may be taken by long ones.",
+    defaultValue: "300000",
+    expected: "a whole number of ms from 1000 to 86400000",
+    secret: false,
+    schema: integer(1_000, 86_400_000),
+  },
+  {
     key: "policy",
     name: "DROVER_POLICY",
     description:

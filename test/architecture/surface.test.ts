@@ -107,6 +107,7 @@ describe("public names", () => {
       "type Usage",
       "type WorkOptions",
       "type WorkerHandle",
+      "type WorkerHealth",
       "type WriteFileOptions",
       "writeFile",
     ]);
