@@ -31,7 +31,8 @@ export type Crew = {
   close(): Promise<void>;
 };
 
-const stopTimeoutMs = 15_000;
+/** Grace and what it takes to close, on a machine that is busy. */
+const stopTimeoutMs = 30_000;
 const readyTimeoutMs = 60_000;
 const mostDeserters = 20;
 
@@ -105,7 +106,9 @@ export async function startCrew(options: CrewOptions): Promise<Crew> {
       if (!member) return false;
       member.doomed = true;
       const timer = setTimeout(() => {
-        deserters.push("a worker that was told to stop did not end in time");
+        deserters.push(
+          `a worker that was told to stop did not within ${stopTimeoutMs / 1_000} s: ${member.said.trim().slice(-600)}`,
+        );
         member.child.kill("SIGKILL");
       }, stopTimeoutMs);
       member.child.once("exit", () => clearTimeout(timer));

@@ -109,11 +109,13 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
   } finally {
     stopping.abort();
   }
-  for (const message of crew.deserters()) findings.push({ kind: "stuck", runId: "-", message });
-  tally.stuck += crew.deserters().length;
   const left = await leftoversOf(redis, prefix);
-  for (const job of left.jobs) findings.push({ kind: "stuck", runId: "-", message: `a job is left: ${job}` });
-  tally.stuck += left.jobs.length;
+  for (const message of [...crew.deserters(), ...left.jobs.map((job) => `a job is left: ${job}`)]) {
+    const finding: Finding = { kind: "stuck", runId: "-", message };
+    findings.push(finding);
+    options.onFinding?.(finding);
+    tally.stuck += 1;
+  }
   if (findings.length === 0) await removeRuns(backend);
   const leftover = findings.length === 0 ? await leftoversOf(redis, prefix) : left;
   return { tally, findings, leftover };
