@@ -1,8 +1,8 @@
 import type { FeedEntry } from "../core/event.ts";
-import type { Message, ToolMessage } from "../core/message.ts";
-import { textOf } from "../core/message.ts";
+import { type AssistantMessage, type Message, textOf } from "../core/message.ts";
 import { isEnded, type Run } from "../core/run.ts";
-import type { Begun, Ended, Execution } from "./execution.ts";
+import type { Execution } from "./execution.ts";
+import { judgeEffects, judgeResults } from "./judge-effects.ts";
 import type { Script } from "./script.ts";
 
 /**
@@ -15,7 +15,7 @@ import type { Script } from "./script.ts";
  */
 export type Finding = { kind: "lost" | "duplicated" | "stuck" | "effect" | "outcome"; runId: string; message: string };
 
-/** What the judge is told of a tool. `maySkip`: executed by nobody's worker. */
+/** What the judge is told of a tool. `asks`: a person is asked about every call of it. */
 export type JudgedTool = { effect: "read" | "write" | "irreversible"; idempotent: boolean; asks: boolean };
 
 export type Evidence = {
@@ -50,34 +50,48 @@ export function judge(evidence: Evidence): Finding[] {
   ];
 }
 
-/** Calls and results follow each other as they must, and each turn says what its model said. */
 function judgeTranscript({ runId, messages, script, run }: Evidence): Finding[] {
-  const found: Finding[] = [];
+  const answers = messages.filter((message) => message.role === "assistant");
+  const turns = run?.turns ?? 0;
+  const counted =
+    answers.length === turns ? [] : [problem("duplicated", `${answers.length} answers are kept of ${turns} turns`)];
+  return [...problemsOfOrder(messages), ...counted, ...problemsOfTurns(answers, script)].map((found) => ({
+    ...found,
+    runId,
+  }));
+}
+
+type Problem = Omit<Finding, "runId">;
+const problem = (kind: Finding["kind"], message: string): Problem => ({ kind, message });
+
+/** Each call has one result, in call order, before anything else is said. */
+function problemsOfOrder(messages: readonly Message[]): Problem[] {
+  const found: Problem[] = [];
   let open: string[] = [];
-  const say = (kind: Finding["kind"], message: string): void => void found.push({ kind, runId, message });
   for (const [index, message] of messages.entries()) {
     if (message.role === "tool") {
       const expected = open.shift();
-      if (message.callId !== expected)
-        say("duplicated", `message ${index} is a result of ${message.callId}, expected ${expected}`);
-    } else {
-      if (open.length > 0) say("lost", `message ${index} comes while ${open.join(", ")} had no result`);
-      open = message.role === "assistant" ? (message.toolCalls ?? []).map(({ callId }) => callId) : [];
+      if (message.callId === expected) continue;
+      found.push(problem("duplicated", `message ${index} is a result of ${message.callId}, expected ${expected}`));
+      continue;
     }
+    if (open.length > 0) found.push(problem("lost", `message ${index} comes while ${open.join(", ")} had no result`));
+    open = message.role === "assistant" ? (message.toolCalls ?? []).map(({ callId }) => callId) : [];
   }
-  if (open.length > 0) say("lost", `${open.join(", ")} had no result at the end`);
-  const said = messages.filter((message) => message.role === "assistant");
-  if (run && said.length !== run.turns) say("duplicated", `${said.length} answers are kept of ${run.turns} turns`);
-  for (const [index, { content, toolCalls = [] }] of said.entries()) {
-    const turn = script?.[index];
-    if (!turn) continue;
+  return open.length > 0 ? [...found, problem("lost", `${open.join(", ")} had no result at the end`)] : found;
+}
+
+/** Each turn says what its model said. */
+function problemsOfTurns(answers: readonly AssistantMessage[], script: Script = []): Problem[] {
+  return answers.flatMap(({ content, toolCalls = [] }, index) => {
+    const turn = script[index];
+    if (!turn) return [];
     const names = toolCalls.map(({ name }) => name).join(", ");
     const expected = turn.toolCalls.map(({ name }) => name).join(", ");
-    if (textOf(content) !== turn.text || names !== expected) {
-      say("duplicated", `turn ${index + 1} is not what its model said: "${textOf(content).slice(0, 80)}" [${names}]`);
-    }
-  }
-  return found;
+    if (textOf(content) === turn.text && names === expected) return [];
+    const said = `"${textOf(content).slice(0, 80)}" [${names}]`;
+    return [problem("duplicated", `turn ${index + 1} is not what its model said: ${said}`)];
+  });
 }
 
 /** Numbers without gaps; each end, answer and result once. */
@@ -114,74 +128,6 @@ function judgeEnd({ runId, ends }: Evidence, run: Run): Finding[] {
       message: `it is ${run.status} (${run.stopReason}${why}); undisturbed it is ${ends.status} (${ends.stopReason})`,
     },
   ];
-}
-
-type OfCall = { begun: Begun[]; ended: Ended[]; tool: JudgedTool | undefined };
-
-function byKey(executions: readonly Execution[], tools: Evidence["tools"]): Map<string, OfCall> {
-  const calls = new Map<string, OfCall>();
-  for (const execution of executions) {
-    if (execution.type === "effect") continue;
-    const call = calls.get(execution.key) ?? { begun: [], ended: [], tool: tools.get(execution.tool) };
-    calls.set(execution.key, call);
-    if (execution.type === "begun") call.begun.push(execution);
-    else call.ended.push(execution);
-  }
-  return calls;
-}
-
-/** What ran more often than it may, what ran without leave, and effects that a key should have held to one. */
-function judgeEffects({ runId, executions, tools, messages, feed }: Evidence): Finding[] {
-  const found: Finding[] = [];
-  const say = (message: string): void => void found.push({ kind: "effect", runId, message });
-  const approved = new Set(feed.flatMap((entry) => (entry.type === "approved" ? [entry.callId] : [])));
-  const denied = new Set(
-    messages.flatMap((message) => (message.role === "tool" && message.outcome === "denied" ? [message.callId] : [])),
-  );
-  for (const [key, { begun, ended, tool }] of byKey(executions, tools)) {
-    const { tool: name = "", callId = "" } = begun[0] ?? {};
-    const undone = new Set(ended.filter(({ outcome }) => outcome === "retry").map(({ attempt }) => attempt));
-    const counted = begun.filter(({ attempt }) => !undone.has(attempt)).length;
-    const repeatable = tool?.effect === "read" || tool?.idempotent === true;
-    if (!repeatable && counted > 1) say(`${name} may not run again and ran ${counted} times under the key ${key}`);
-    if (denied.has(callId)) say(`${name} ran though ${callId} was denied`);
-    if (tool?.asks && !approved.has(callId)) say(`${name} ran as ${callId} before anybody approved it`);
-    const results = new Set(ended.flatMap(({ outcome, result }) => (outcome === "ok" && result ? [result] : [])));
-    if (tool?.idempotent && tool.effect !== "read" && results.size > 1) {
-      say(`${name} says that it is idempotent and returned ${results.size} different results under the key ${key}`);
-    }
-  }
-  const effects = executions.flatMap((entry) =>
-    entry.type === "effect" ? [`"${entry.what}" under the key ${entry.key}`] : [],
-  );
-  for (const effect of twice(effects)) say(`the effect ${effect} took place more than once`);
-  return found;
-}
-
-/** What the model was told about each call fits what the tool did. */
-function judgeResults({ runId, messages, executions, tools }: Evidence): Finding[] {
-  const calls = byKey(executions, tools);
-  const byCall = new Map([...calls.values()].map((call) => [call.begun[0]?.callId ?? "", call]));
-  return messages.flatMap((message): Finding[] => {
-    if (message.role !== "tool" || !tools.has(message.name)) return [];
-    const problem = problemOfResult(message, byCall.get(message.callId));
-    return problem === undefined ? [] : [{ kind: "effect", runId, message: problem }];
-  });
-}
-
-function problemOfResult(
-  { callId, name, outcome, answered }: ToolMessage,
-  call: OfCall | undefined,
-): string | undefined {
-  if (outcome === "ok" && !answered && !call?.ended.some((end) => end.outcome === "ok")) {
-    return `the model was told that ${name} succeeded as ${callId}, and it never did`;
-  }
-  const left = call?.begun.filter(({ attempt }) => !call.ended.some((end) => end.attempt === attempt)) ?? [];
-  const repeatable = call?.tool?.effect === "read" || call?.tool?.idempotent === true;
-  if (left.length > 0 && !repeatable && outcome !== "unknown" && outcome !== "cancelled") {
-    return `${name} was begun as ${callId} and its outcome is not known, yet the model was told "${outcome}"`;
-  }
-  return undefined;
 }
 
 /** Whose approval the tool asks for in every case. */

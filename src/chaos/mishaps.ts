@@ -22,8 +22,10 @@ async function happen(given: TimedFault, { crew, redis, prefix, tally }: Scene):
   const { fault, forMs } = given;
   const worker = given.worker % crew.relays.length;
   const relay = crew.relays[worker];
+  const places = crew.relays.map((_, index) => (worker + index) % crew.relays.length);
   const kill = (): void => {
-    if (crew.kill(worker)) tally.kills += 1;
+    // One that has just been started has nothing to lose yet: another takes its turn.
+    if (places.some((place) => crew.kill(place))) tally.kills += 1;
   };
   switch (fault) {
     case "kill":
@@ -40,10 +42,10 @@ async function happen(given: TimedFault, { crew, redis, prefix, tally }: Scene):
       tally.outages += 1;
       return relay?.cut();
     case "pause":
-      if (crew.pause(worker, forMs)) tally.pauses += 1;
+      if (places.some((place) => crew.pause(place, forMs))) tally.pauses += 1;
       return;
     case "stop":
-      if (crew.stop(worker)) tally.stops += 1;
+      if (places.some((place) => crew.stop(place))) tally.stops += 1;
       return;
     case "redis_kill":
     case "redis_stop":

@@ -61,101 +61,104 @@ export type FaultyPorts = {
 const away = (label: string): DroverError =>
   new DroverError("queue_unavailable", `Redis cannot be reached (${label}): a fault of drover chaos.`);
 
+type Call = () => Promise<unknown>;
+/** What a fault may do to a process. */
+type Grip = { die(why: string): never; dieSoon(): void; freeze(forSteps: number): Promise<void> };
+
+async function strike({ fault, forSteps }: PointFault, label: string, call: Call, grip: Grip): Promise<unknown> {
+  switch (fault) {
+    case "kill_before":
+      return grip.die(`died before ${label}`);
+    case "kill_after":
+      await call();
+      return grip.die(`died after ${label}`);
+    case "kill_in_flight":
+      grip.dieSoon();
+      throw new Crashed(`died with ${label} on its way`);
+    case "reply_lost":
+      await call();
+      throw away(label);
+    case "sent_twice":
+      await call();
+      return call();
+    case "refused":
+      throw away(label);
+    case "pause_before":
+      await grip.freeze(forSteps ?? Number.POSITIVE_INFINITY);
+      return call();
+    case "pause_after": {
+      const result = await call();
+      await grip.freeze(forSteps ?? Number.POSITIVE_INFINITY);
+      return result;
+    }
+  }
+}
+
 /** Ports of processes to which the faults of a schedule happen. */
 export function createFaultyPorts(schedule: readonly PointFault[]): FaultyPorts {
   const faults = new Map(schedule.map((fault) => [fault.call, fault]));
   const calls: string[] = [];
   const happened: PointFaultKind[] = [];
+  const next = (label: string): PointFault | undefined => {
+    calls.push(label);
+    const fault = faults.get(calls.length);
+    if (!fault || !faultsAt(label).includes(fault.fault)) return undefined;
+    happened.push(fault.fault);
+    return fault;
+  };
+  return { begin: () => createLife(next), calls, happened };
+}
 
-  function begin(): Life {
-    let stopped = Promise.withResolvers<void>();
-    let dead = false;
-    let frozen: PromiseWithResolvers<void> | undefined;
-    const die = (why: string): never => {
-      dead = true;
-      stopped.resolve();
+/** @param next counts a call, and gives what happens at it. */
+function createLife(next: (label: string) => PointFault | undefined): Life {
+  let stopped = Promise.withResolvers<void>();
+  let dead = false;
+  let frozen: PromiseWithResolvers<void> | undefined;
+  const end = (): void => {
+    dead = true;
+    stopped.resolve();
+  };
+  const grip: Grip = {
+    die(why) {
+      end();
       throw new Crashed(why);
-    };
-    const freeze = async (forSteps: number): Promise<void> => {
+    },
+    dieSoon: () => void setImmediate(end),
+    async freeze(forSteps) {
       frozen ??= Promise.withResolvers();
       life.forSteps = forSteps;
       stopped.resolve();
       await frozen.promise;
-    };
-
-    async function at(
-      label: string,
-      { fault, forSteps = Number.POSITIVE_INFINITY }: PointFault,
-      call: Call,
-    ): Promise<unknown> {
-      happened.push(fault);
-      switch (fault) {
-        case "kill_before":
-          return die(`died before ${label}`);
-        case "kill_after":
-          await call();
-          return die(`died after ${label}`);
-        case "kill_in_flight":
-          setImmediate(() => {
-            dead = true;
-            stopped.resolve();
-          });
-          throw new Crashed(`died with ${label} on its way`);
-        case "reply_lost":
-          await call();
-          throw away(label);
-        case "sent_twice":
-          await call();
-          return call();
-        case "refused":
-          throw away(label);
-        case "pause_before":
-          await freeze(forSteps);
-          return call();
-        case "pause_after": {
-          const result = await call();
-          await freeze(forSteps);
-          return result;
-        }
-      }
-    }
-
-    async function guarded(label: string, call: Call): Promise<unknown> {
-      while (frozen) await frozen.promise;
-      if (dead) throw new Crashed("this process is dead");
-      calls.push(label);
-      const fault = faults.get(calls.length);
-      if (!fault || !faultsAt(label).includes(fault.fault)) return call();
-      return at(label, fault, call);
-    }
-
-    const life: Life = {
-      stopped: () => stopped.promise,
-      forSteps: 0,
-      state: () => {
-        if (dead) return "dead";
-        return frozen ? "paused" : "alive";
-      },
-      resume() {
-        const waiting = frozen;
-        frozen = undefined;
-        stopped = Promise.withResolvers();
-        waiting?.resolve();
-      },
-      wrap: (name, port) =>
-        new Proxy(port, {
-          get(target, property, receiver): unknown {
-            const member: unknown = Reflect.get(target, property, receiver);
-            if (typeof member !== "function") return member;
-            return (...args: unknown[]) =>
-              guarded(`${name}.${String(property)}`, async () => Reflect.apply(member, target, args));
-          },
-        }),
-    };
-    return life;
+    },
+  };
+  async function guarded(label: string, call: Call): Promise<unknown> {
+    while (frozen) await frozen.promise;
+    if (dead) throw new Crashed("this process is dead");
+    const fault = next(label);
+    return fault ? strike(fault, label, call, grip) : call();
   }
-
-  return { begin, calls, happened };
+  const life: Life = {
+    stopped: () => stopped.promise,
+    forSteps: 0,
+    state: () => {
+      if (dead) return "dead";
+      return frozen ? "paused" : "alive";
+    },
+    resume() {
+      const waiting = frozen;
+      frozen = undefined;
+      stopped = Promise.withResolvers();
+      waiting?.resolve();
+    },
+    wrap: (name, port) =>
+      new Proxy(port, {
+        get(target, property, receiver): unknown {
+          const member: unknown = Reflect.get(target, property, receiver);
+          if (typeof member !== "function") return member;
+          return (...args: unknown[]) =>
+            guarded(`${name}.${String(property)}`, async () => Reflect.apply(member, target, args));
+        },
+      }),
+  };
+  return life;
 }
-
-type Call = () => Promise<unknown>;

@@ -134,14 +134,14 @@ test("the same options play the same run, port call by port call", async () => {
   const options = { agent, seed, scripts: makeScripts(agent, seed), isReal: () => false, runId: "same" };
   const schedule = [
     { call: 7, fault: "pause_after" as const, forSteps: 2 },
-    { call: 19, fault: "kill_in_flight" as const },
+    { call: 19, fault: "kill_before" as const },
   ];
   const [one, two] = [await play({ ...options, schedule }), await play({ ...options, schedule })];
   expect(two.calls).toEqual(one.calls);
   // Only the ids of its trace come from outside.
   expect({ ...two.run, trace: undefined }).toEqual({ ...one.run, trace: undefined });
   expect(two.messages).toEqual(one.messages);
-  expect(one.happened).toEqual(["pause_after", "kill_in_flight"]);
+  expect(one.happened).toEqual(["pause_after", "kill_before"]);
 });
 
 test("the judge names what ran too often, without leave, and what was told wrongly", async () => {

@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from "node:fs";
-import { join, relative } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Evidence } from "../../chaos/judge.ts";
 import { type Failure, playPoints, searchPoints } from "../../chaos/points.ts";
@@ -143,8 +143,8 @@ function toProcesses(
 ): Omit<ProcessOptions, "faults" | "spreadMs"> {
   const main = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "../main.ts" : "../main.js", import.meta.url));
   const { script, runs, workers } = command;
-  const args = ["chaos-worker", join(context.dir, relative(context.dir, file)), "--tools", mode];
-  if (script !== undefined) args.push("--script", script);
+  const args = ["chaos-worker", resolve(context.dir, file), "--tools", mode];
+  if (script !== undefined) args.push("--script", resolve(context.dir, script));
   const longestTool = Math.max(0, ...agents.flatMap(({ tools }) => tools.map(({ timeoutMs }) => timeoutMs)));
   let toldAt = performance.now();
   return {

@@ -1,0 +1,84 @@
+// Catches: a command that says all was right when it was not, or the other way round; a failure that its own words do not
+// play again; code of tools that write executed without being asked for. Real worker processes over a real Redis.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { type CliResult, runDrover } from "../cli/run-drover.ts";
+import { seeded } from "./support/seed.ts";
+
+// Longer than other tests of commands: dozens of processes are started and killed.
+vi.setConfig({ testTimeout: 300_000 });
+
+const sources = resolve("src");
+
+/** A folder with a file of agents. */
+function makeFolder(tools: string): string {
+  const dir = mkdtempSync(join(tmpdir(), "drover-command-"));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  const text = `
+    import { appendFileSync } from "node:fs";
+    import { z } from ${JSON.stringify(import.meta.resolve("zod"))};
+    import { defineAgent } from ${JSON.stringify(join(sources, "define-agent.ts"))};
+    import { openai } from ${JSON.stringify(join(sources, "openai/openai.ts"))};
+    import { recordEffect } from ${JSON.stringify(join(sources, "testing/index.ts"))};
+    import { defineTool } from ${JSON.stringify(join(sources, "tools/define-tool.ts"))};
+    const note = (name) => appendFileSync(${JSON.stringify(join(dir, "executed.txt"))}, name + "\\n");
+    const tool = (name, more, act = () => "done") => defineTool({
+      name, description: "It acts.", parameters: z.object({ text: z.string() }), ...more,
+      execute: (args, context) => { note(name); return act(context); },
+    });
+    export const clerk = defineAgent({ name: "clerk", instructions: "Act.", model: openai("any"), tools: [${tools}] });
+  `;
+  writeFileSync(join(dir, "agents.ts"), text);
+  return dir;
+}
+
+const executed = (dir: string): string[] => [
+  ...new Set(readFileSync(join(dir, "executed.txt"), "utf8").trim().split("\n")),
+];
+const chaos = (dir: string, ...args: string[]): Promise<CliResult> =>
+  runDrover(["chaos", "agents.ts", ...args], { cwd: dir });
+
+const sound = `tool("look", { effect: "read" }), tool("post", {}), tool("pay", { effect: "irreversible" })`;
+
+test("[D18] a sound agent: both parts are played, only code that reads is executed, and all was right", async () => {
+  const { seed } = seeded();
+  const dir = makeFolder(sound);
+  const { code, stdout, stderr } = await chaos(dir, "--seed", String(seed), "--runs", "12", "--workers", "2");
+  expect(stderr).toBe("");
+  expect(stdout).toContain("Your code is executed, hundreds of times, for: look (read).");
+  expect(stdout).toMatch(/A stub stands in for: post \(write\), pay \(irreversible\)/);
+  expect(stdout).toMatch(/^lost +0 +0 +0$/m);
+  expect(stdout).toMatch(/^kills +\d+ +[1-9]\d* +\d+$/m);
+  expect(stdout).toContain(`All was right, seed ${seed % 2 ** 32}`);
+  expect(executed(dir)).toEqual(["look"]);
+  expect(code).toBe(0);
+});
+
+test("[D18] a tool that breaks its promise: found, shrunk to one fault, and played again by the command it prints", async () => {
+  const dir = makeFolder(
+    `tool("put", { idempotent: true }, (context) => { recordEffect(context.idempotencyKey, "charge"); return "ok"; })`,
+  );
+  const found = await chaos(dir, "--seed", "4", "--only", "points", "--real-tools");
+  expect(found.stderr).toMatch(/WARNING: --real-tools/);
+  expect(found.stdout).toMatch(/Wrong: chaos-clerk-1: the effect "charge" under the key \S+ took place more than once/);
+  expect(found.stdout).toMatch(/It takes 1 fault: \[\{"call":\d+,"fault":"\w+"\}\]/);
+  expect(found.code).toBe(1);
+  const again = /--schedule (\S+) --real-tools/.exec(found.stdout)?.[1] ?? "";
+  const replayed = await chaos(dir, "--schedule", again, "--real-tools", "--json");
+  expect(JSON.parse(replayed.stdout)).toMatchObject({ ok: false, seed: 4, failure: { schedule: { layer: "points" } } });
+  expect(replayed.code).toBe(1);
+});
+
+test.each([
+  [["--agent", "nobody"], /There is no agent "nobody" in this file. It has: clerk/],
+  [["--real-tools", "--stub-tools"], /exclude each other/],
+  [["--schedule", "none.json"], /The schedule none.json cannot be read/],
+  [["--script", "none.json"], /The script none.json cannot be read/],
+  [["--only", "all"], /Expected one of points, processes/],
+])("%j is refused before anything is played", async (args, message) => {
+  const { code, stderr } = await chaos(makeFolder(sound), ...args);
+  expect(stderr).toMatch(message);
+  expect(code).toBe(1);
+});
