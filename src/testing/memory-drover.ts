@@ -158,6 +158,7 @@ function startMemoryWorker({ engine, ...parts }: WorkerParts): WorkerHandle {
   return {
     queues: ["model", "tools"],
     stats: () => ({ running: running.size, lastStartedAt }),
+    health: async () => ({ live: true, ready: true }),
     pause: () => pause(true),
     resume: () => pause(false),
     stop: () => {
