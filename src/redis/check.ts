@@ -1,4 +1,5 @@
 import { defaultPrefix } from "../core/defaults.ts";
+import type { DurabilityTarget } from "../core/durability.ts";
 import type { RedisConnection } from "./connection.ts";
 import { hashTag } from "./keys.ts";
 import { readTime, type Server, serversOf } from "./nodes.ts";
@@ -18,12 +19,16 @@ export type Finding = {
 export type CheckOptions = {
   /** The prefix in use; a cluster needs a hash tag in it. Default `{drover}`. */
   prefix?: string | undefined;
+  /** What acknowledgements are to wait for. */
+  durability?: DurabilityTarget | undefined;
   /** This machine's time, epoch ms; default `Date.now()`. */
   machineNow?: (() => number) | undefined;
 };
 
 const oldest = [6, 2, 0];
 const recommended = [7, 0, 8];
+/** The first with WAITAOF. */
+const knowsDisks = [7, 2, 0];
 /** Due times of BullMQ's delayed jobs are reckoned with the machine's clock. */
 const maxSkewMs = 10_000;
 
@@ -58,7 +63,7 @@ function mergeNodes(found: { finding: Finding; node: string }[]): Finding[] {
     found,
     ({ finding: { severity, setting, message } }) => `${severity} ${setting} ${message}`,
   );
-  return [...alike.values()].flatMap((group) => {
+  const merged = [...alike.values()].flatMap((group) => {
     const [first] = group;
     if (!first) return [];
     // What is wrong with the prefix is wrong everywhere.
@@ -68,6 +73,8 @@ function mergeNodes(found: { finding: Finding; node: string }[]): Finding[] {
       { ...first.finding, message: `Node${nodes.length > 1 ? "s" : ""} ${nodes.join(", ")}: ${first.finding.message}` },
     ];
   });
+  // In the same order however the nodes are found.
+  return merged.sort((a, b) => (a.message < b.message ? -1 : 1));
 }
 
 async function checkServer(server: Server, options: CheckOptions & { expectsReplicas: boolean }): Promise<Finding[]> {
@@ -79,6 +86,7 @@ async function checkServer(server: Server, options: CheckOptions & { expectsRepl
     ...checkPersistence(config, info),
     ...checkCluster(info, options.prefix ?? defaultPrefix),
     ...(options.expectsReplicas ? checkReplicas(info) : []),
+    ...checkDurability(options.durability, config, info),
     ...(await checkSkew(server, options.machineNow ?? Date.now)),
   ];
 }
@@ -177,6 +185,34 @@ function checkCluster(info: Settings | undefined, prefix: string): Finding[] {
   return [
     error("prefix", `The prefix "${prefix}" has no hash tag, which a cluster needs. Use one such as "{${prefix}}".`),
   ];
+}
+
+function checkDurability(
+  target: DurabilityTarget | undefined,
+  config: Settings | undefined,
+  info: Settings | undefined,
+): Finding[] {
+  if (!target || info?.role === "slave") return [];
+  const findings: Finding[] = [];
+  const version = info?.redis_version;
+  if (target.disks && version !== undefined && isBefore(version.split(".").map(Number), knowsDisks)) {
+    findings.push(
+      error(
+        "durability",
+        `durability.fsync needs Redis 7.2 or later, this is ${version}. Upgrade it, or leave fsync out.`,
+      ),
+    );
+  }
+  if (target.disks && config?.appendonly === "no") {
+    findings.push(error("durability", 'durability.fsync needs "appendonly yes". Set it, or leave fsync out.'));
+  }
+  const wanted = Math.max(target.replicas, target.disks?.replicas ?? 0);
+  const connected = Number(info?.connected_slaves ?? wanted);
+  if (connected < wanted) {
+    const message = `durability waits for ${wanted} replicas, but ${connected} are connected: nothing is acknowledged until there are so many. Add replicas, or wait for fewer.`;
+    findings.push(warning("durability", message));
+  }
+  return findings;
 }
 
 async function checkSkew({ client }: Server, machineNow: () => number): Promise<Finding[]> {

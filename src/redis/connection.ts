@@ -98,9 +98,14 @@ function watch(client: RedisClient, warn: (code: string) => void): Watch {
   const tell = (notice: Notice): void => {
     for (const waiter of waiters) waiter(notice);
   };
+  const note = (error: unknown): void => {
+    const code = redisErrorCode(error);
+    // That a connection is closed says less than why.
+    if (code !== "CLOSED" || lastError === undefined) lastError = error;
+    warn(code);
+  };
   client.on("error", (error: unknown) => {
-    lastError = error;
-    warn(redisErrorCode(error));
+    note(error);
     tell({ type: "error", error });
   });
   client.on("ready", () => {
@@ -109,10 +114,7 @@ function watch(client: RedisClient, warn: (code: string) => void): Watch {
   });
   client.on("end", () => tell({ type: "end" }));
   // Of a node of a cluster. Others may still do.
-  client.on("node error", (error: unknown) => {
-    lastError = error;
-    warn(redisErrorCode(error));
-  });
+  client.on("node error", note);
   return { lastError: () => lastError, waiters };
 }
 

@@ -17,8 +17,8 @@ export type RedisDurableOptions = {
 
 /** A head that was committed, and what became of it. */
 type Asked = { head: string; revision: number; token: string; tell(state: State): void };
-/** `kept`: it is safe. `gone`: the server that answers does not have it. `again`: not yet. */
-type State = "kept" | "gone" | "again";
+/** `kept`: it is safe. `gone`: the server that answers does not have it. `again`: not yet. `unfit`: it cannot be asked. */
+type State = "kept" | "gone" | "again" | "unfit";
 
 /** A blocked WAIT holds up those who ask meanwhile: no single one is longer. */
 const waitMs = 200;
@@ -56,6 +56,7 @@ export function createRedisDurable(options: RedisDurableOptions): Durable & { cl
         const state = await roundsOf(keys.lease("durability")).ask({ head, revision: run.revision, token: run.token });
         if (state === "kept") return;
         if (state === "gone") throw lost(run.runId);
+        if (state === "unfit") throw unfit();
         if (signal?.aborted || performance.now() >= until) throw notYet(run.runId, target);
         await pause(pauseMs);
       }
@@ -69,6 +70,11 @@ function lost(runId: string): DroverError {
     "queue_unavailable",
     `What was done to run "${runId}" was lost before it was safe: Redis has failed over meanwhile. Do the same again.`,
   );
+}
+
+function unfit(): DroverError {
+  const message = 'durability.fsync needs Redis 7.2 or later with "appendonly yes". Upgrade it, or leave fsync out.';
+  return new DroverError("unsupported", message);
 }
 
 function notYet(runId: string, { replicas, disks, timeoutMs }: DurabilityTarget): DroverError {
@@ -126,6 +132,7 @@ async function round(connection: RedisConnection, marker: string, { target, aske
     });
   } catch (error) {
     const code = redisErrorCode(error);
+    if (code === "ERR" && /WAITAOF/i.test(String(error))) return asked.map(() => "unfit");
     warn(code, { code }, "could not ask whether replicas have what was committed");
     return [];
   }

@@ -1,3 +1,4 @@
+import type { DurabilityTarget } from "../core/durability.ts";
 import { DroverError } from "../core/errors.ts";
 import type { Logger } from "../ports.ts";
 import { type CheckOptions, checkRedis, type Finding } from "./check.ts";
@@ -9,6 +10,8 @@ export type WatchSettingsOptions = {
   /** What the caller knows of already, say from the start. */
   known: readonly Finding[];
   prefix: string;
+  /** What acknowledgements wait for. */
+  durability?: DurabilityTarget | undefined;
   /** Default 30,000 ms. */
   everyMs?: number | undefined;
 };
@@ -22,12 +25,14 @@ const defaultEveryMs = 30_000;
  * @returns how to stop
  */
 export function watchSettings(options: WatchSettingsOptions): () => void {
-  const { connection, logger, prefix, everyMs = defaultEveryMs } = options;
+  const { connection, logger, prefix, durability, everyMs = defaultEveryMs } = options;
   let known = new Map(options.known.map((finding) => [finding.setting, finding]));
   let looking = false;
 
   async function look(): Promise<void> {
-    const found = new Map((await checkRedis(connection, { prefix })).map((finding) => [finding.setting, finding]));
+    const found = new Map(
+      (await checkRedis(connection, { prefix, durability })).map((finding) => [finding.setting, finding]),
+    );
     for (const [setting, { severity, message }] of found) {
       if (isSame(known.get(setting)?.message, message)) continue;
       logger[severity === "error" ? "error" : "warn"]({ setting }, message);
