@@ -82,6 +82,11 @@ export const guarantees: readonly Guarantee[] = [
       "Starting is idempotent over every way in: the same run id or idempotency key gives the same run, also through the endpoints for OpenAI's clients, whose numbered events never change once given.",
   },
   {
+    id: "D11",
+    promise:
+      "A rolling restart loses no step: what a worker had in hand when it was told to end is finished, or handed back and delivered once more.",
+  },
+  {
     id: "D16",
     promise:
       "A run is one trace over any number of processes: one root, right parents, no span twice, also after a kill.",

@@ -98,6 +98,8 @@ export type RunEvent =
       usage: Usage;
       /** Epoch ms of the next attempt; null: there is none and the run fails. */
       nextAt: number | null;
+      /** The provider only asked for a pause: the attempt uses up none that the agent allows. */
+      refused?: boolean | undefined;
     } & Timed)
   /** Messages before `upTo` are to be condensed before the next answer. */
   | { type: "summary_wanted"; step: StepRef; upTo: number }

@@ -88,6 +88,7 @@ export type Hold = {
  * The step between turns that the run owes.
  * - `task`: undefined is the next answer; `summary` condenses the messages up to index `upTo`; `verify` checks the last answer;
  * - `attempt`: from 1; raised only by a failed attempt, never by a lost worker (invariant 8);
+ * - `refused`: how many of them a provider only refused for a while, which use up no allowed attempt;
  * - `owedAt`: the revision that made this step owed; with the index it names the job;
  * - `notBefore`: epoch ms by Redis's clock;
  * - `isolatedStarts`: how often it was begun alone in a child process.
@@ -96,6 +97,7 @@ export type ModelStep = {
   task?: "summary" | "verify" | undefined;
   upTo?: number | undefined;
   attempt: number;
+  refused?: number | undefined;
   owedAt: number;
   notBefore?: number | undefined;
   hold?: Hold | undefined;

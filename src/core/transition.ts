@@ -198,6 +198,7 @@ function modelFailed(draft: Draft, event: EventOf<"model_failed">): boolean {
   const step = owedModel(run, event.step);
   if (!step || step.task === "verify") return false;
   const { execution, error, nextAt } = event;
+  const refused = (step.refused ?? 0) + (event.refused ? 1 : 0);
   run.usage = addUsage(run.usage, event.usage);
   const { inputTokens, outputTokens } = event.usage;
   log(draft, {
@@ -211,7 +212,10 @@ function modelFailed(draft: Draft, event: EventOf<"model_failed">): boolean {
     ...event.times,
   });
   if (nextAt === null) endRun(draft, { status: "failed", stopReason: "model_error", error });
-  else run.model = { ...taskOf(step), attempt: step.attempt + 1, owedAt: run.revision, notBefore: nextAt };
+  else {
+    const attempt = { attempt: step.attempt + 1, ...(refused > 0 ? { refused } : {}) };
+    run.model = { ...taskOf(step), ...attempt, owedAt: run.revision, notBefore: nextAt };
+  }
   return true;
 }
 

@@ -27,16 +27,20 @@ export function failed(
   failure: ModelFailure,
 ): Extract<RunEvent, { type: "model_failed" }> {
   const { execution, outcome } = call;
-  const attempt = run.model?.attempt ?? 1;
+  const { attempt = 1, refused = 0 } = run.model ?? {};
   const at = deps.clock.now();
   const { retryAfterMs } = failure;
   const policy = run.model?.task === "summary" ? agent.summariser.retry : agent.modelRetry;
+  const jitter = deps.ids.random();
+  // Whoever says until when is asked again then, however often: that is no attempt that failed, but one too early.
+  const isRefusal = failure.code === "rate_limited" && (retryAfterMs ?? 0) > 0;
+  const counted = isRefusal ? 1 : attempt - refused;
+  const allowed = isRefusal ? { ...policy, attempts: 2 } : policy;
   const nextAt =
-    failure.class === "transient"
-      ? nextAttemptAt(policy, { attempt, retryAfterMs, at, jitter: deps.ids.random() })
-      : null;
+    failure.class === "transient" ? nextAttemptAt(allowed, { attempt: counted, retryAfterMs, at, jitter }) : null;
   return {
     ...failedFor({ context }, execution, failure, nextAt),
+    ...(isRefusal ? { refused: true } : {}),
     usage: outcome.usage,
     times: stepTimes(context, call),
   };

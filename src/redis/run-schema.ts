@@ -39,6 +39,7 @@ const headFields = z.object({
       ...stepFields,
       task: z.enum(["summary", "verify"]).optional(),
       upTo: count.optional(),
+      refused: count.optional(),
       notBefore: time.optional(),
       hold: holdSchema.optional(),
     })

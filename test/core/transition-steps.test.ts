@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { owed } from "../../src/core/owed.ts";
+import { noUsage } from "../../src/core/run.ts";
 import { answered, makeWorld, runPlan, step, type World } from "./support.ts";
 
 const hold = { reason: "rate_limit" as const, detail: "d", count: 1, gate: "tool:t" };
@@ -27,4 +28,22 @@ test("a step that is held reported back: starts alone before do not count agains
   const alone = step(world, { type: "step_isolated", step: ref(world), count: 1 });
   const held = step(alone, { type: "step_held", step: ref(alone), hold, until: 90_000 });
   expect(held.run.model?.isolatedStarts).toBeUndefined();
+});
+
+test("attempts that the provider only refused for a while are told apart from those that failed, and kept apart", () => {
+  const error = { code: "rate_limited", message: "429" };
+  const fail = (world: World, refused: boolean): World =>
+    step(world, {
+      type: "model_failed",
+      step: ref(world),
+      execution: "x",
+      error,
+      usage: noUsage,
+      nextAt: 90_000,
+      ...(refused ? { refused } : {}),
+    });
+  const world = makeWorld();
+  expect(fail(world, false).run.model).toMatchObject({ attempt: 2 });
+  expect(fail(world, false).run.model).not.toHaveProperty("refused");
+  expect(fail(fail(fail(world, true), true), false).run.model).toMatchObject({ attempt: 4, refused: 2 });
 });

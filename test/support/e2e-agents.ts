@@ -107,7 +107,12 @@ export const agents: Agent[] = options.agents.map((name) =>
     name,
     ...(name === "typed" ? { output } : {}),
     instructions: "Do as you are told.",
-    model: openai({ model: "fake", baseURL: options.baseURL, apiKey: "k", retry: { attempts: 4, delayMs: 100 } }),
+    model: openai({
+      model: options.ownModels ? name : "fake",
+      baseURL: options.baseURL,
+      apiKey: "k",
+      retry: { attempts: 4, delayMs: 100 },
+    }),
     tools: options.handOn ? [...tools, ...handOn] : tools,
     limits: options.maxTurns === undefined ? {} : { maxTurns: options.maxTurns },
   }),

@@ -51,6 +51,8 @@ const optionsSchema = z.object({
   agents: z.array(z.string()).default(["e2e"]),
   /** Tools by which they hand work to the first of them, one for each policy: `hand_continue`, `hand_fail`, `hand_retry`. */
   handOn: z.boolean().default(false),
+  /** Each agent asks for a model of its own name, instead of all for `fake`. */
+  ownModels: z.boolean().default(false),
   /** Limits of those agents. */
   maxTurns: z.int().optional(),
   logLevel: z.enum(["debug", "info", "warn", "error"]).default("warn"),
