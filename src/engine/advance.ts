@@ -1,4 +1,5 @@
 import type { Change } from "../core/change.ts";
+import { DroverError, toError } from "../core/errors.ts";
 import type { RunEvent } from "../core/event.ts";
 import { isSameStep, noLongerOwed, owed, type Step } from "../core/owed.ts";
 import { type Redaction, redactEvent } from "../core/redact-event.ts";
@@ -31,6 +32,15 @@ export type AdvanceOptions = {
    */
   sweepable?: boolean | undefined;
 };
+
+/** The change was made, and what it makes owed could not be queued: the step that made it is to be delivered again. */
+export class NotQueued extends DroverError {
+  override readonly name: string = "NotQueued";
+
+  constructor(cause: unknown) {
+    super("queue_unavailable", toError(cause).message, { cause });
+  }
+}
 
 /** The one way to change a run (invariant 1). */
 export type Advance = (runId: string, event: RunEvent, options?: AdvanceOptions) => Promise<AdvanceResult>;
@@ -65,13 +75,16 @@ export function createAdvance(deps: Deps): Advance {
     // A delayed job of a commit that was refused would stay until it is due, perhaps for months: it is queued after.
     const along = steps.filter(({ notBefore }) => options.pipeline && notBefore === undefined);
     const after = steps.filter((step) => !along.includes(step));
-    const [result] = await Promise.all([committing, along.length > 0 ? queue.add(along) : undefined]);
+    const adding = Promise.allSettled(along.length > 0 ? [queue.add(along)] : []);
+    const result = await committing;
+    const [added] = await adding;
     if (!result.committed) {
       deps.telemetry.count({ what: "commit_conflict" });
       return result.run ?? { run: null, change: null };
     }
     if (deps.durable && !options.sweepable) await endIsSafe(deps, deps.durable, change);
     afterCommit(change);
+    if (added?.status === "rejected") throw new NotQueued(added.reason);
     if (after.length > 0) await addSteps(deps, after, options);
     const obsolete = noLongerOwed(change.previous, change.run).filter((step) => mayBeQueued(step, event));
     if (obsolete.length > 0) await queue.remove(obsolete);

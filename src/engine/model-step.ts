@@ -3,11 +3,13 @@ import { effectiveLimits, reachedLimit } from "../core/limits.ts";
 import { findRepetition, type Repetition, repetitionMessage, repetitionNudge } from "../core/repeats.ts";
 import type { Run } from "../core/run.ts";
 import type { ModelFailure, StepOutcome } from "../ports.ts";
+import type { AdvanceResult } from "./advance.ts";
 import { toAnswer } from "./answer.ts";
 import { problemOfAnswer } from "./byte-limits.ts";
 import { nameFailure, nameProblem } from "./caller-tools.ts";
 import { chooseWindow, shrink, type Window } from "./choose-window.ts";
 import { holdUnknown } from "./hold.ts";
+import { withOutcomeInHand } from "./in-hand.ts";
 import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
 import { offeredTools } from "./read-result.ts";
 import { summaryBefore } from "./session.ts";
@@ -81,7 +83,8 @@ async function commitAnswer(
   call: ModelCall,
   event: AnswerEvent,
 ): Promise<StepOutcome> {
-  const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
+  const commit = (): Promise<AdvanceResult> => deps.advance(run.runId, event, { head: run, pipeline: true });
+  const result = await withOutcomeInHand(deps, context.active, commit);
   // A refusal for length says nothing of what it cost.
   if (!result.change) await reportUsage(deps, run.runId, call, agent);
   else if (event.type === "window_shrunk") await reportUsage(deps, run.runId, call);

@@ -4,8 +4,10 @@ import type { Content, FullResult, Message, ToolCall } from "../core/message.ts"
 import { backoffMs, nextAttemptAt } from "../core/retry.ts";
 import type { OpenCall, Run } from "../core/run.ts";
 import type { AgentCode, StepOutcome, ToolOutcome } from "../ports.ts";
+import type { AdvanceResult } from "./advance.ts";
 import { startChild } from "./children.ts";
 import { holdUnknown } from "./hold.ts";
+import { withOutcomeInHand } from "./in-hand.ts";
 import { dropLost, keepResult } from "./keep-result.ts";
 import {
   abortAtDeadline,
@@ -92,9 +94,11 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   // Only a started one that says that nothing happened is owed anew, so that nobody needs to wonder.
   if (aborted && (outcome.type === "unknown" || (outcome.type === "retry" && !execution.startToken)))
     return afterAbort(deps, run, context);
-  const kept = await keepOutcome(deps, agent, execution, outcome);
+  const { active } = context;
+  const kept = await withOutcomeInHand(deps, active, () => keepOutcome(deps, agent, execution, outcome));
   const event = { ...toEvent(deps, agent, execution, kept), times: stepTimes(context, { calledAt, answeredAt }) };
-  const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
+  const commit = (): Promise<AdvanceResult> => deps.advance(run.runId, event, { head: run, pipeline: true });
+  const result = await withOutcomeInHand(deps, active, commit);
   await dropLost(deps, execution, "full" in kept ? kept.full : undefined, result.change !== null);
   if (result.change) {
     deps.telemetry.recordStep({

@@ -37,7 +37,8 @@ export function hurtfulTools(tool: Make, ledger: Ledger): Tool[] {
       note("hog", context);
       const kept: unknown[] = [];
       for (;;) {
-        kept.push(Array.from({ length: 100_000 }, (_, index) => ({ index })));
+        // Few and large ones: the collector is soon done with them, and the process with itself.
+        kept.push(Array.from({ length: 2_000_000 }, (_, index) => index + 0.5));
         await sleep(1);
       }
     }),
