@@ -57,7 +57,14 @@ const runsOf = (latencyMs: number): { runs: number; turns: number } =>
 
 /** Times in ms, CPU in µs per step; of the workers together, and of all servers together. */
 type Sample = { perSecond: number; workerCpu: number; redisCpu: number };
-type ScaleRow = { place: string; latencyMs: number; workers: number; efficiency: number } & Sample;
+type ScaleRow = {
+  place: string;
+  masters: number;
+  latencyMs: number;
+  slots: number;
+  workers: number;
+  efficiency: number;
+} & Sample;
 
 let round = 0;
 
@@ -164,7 +171,8 @@ async function measureAll(places: readonly Place[]): Promise<ScaleRow[]> {
         alone ??= perSecond / workers;
         const cpu = { workerCpu: middle("workerCpu"), redisCpu: middle("redisCpu") };
         rows.push({
-          ...{ place: place.name, latencyMs, workers, perSecond, ...cpu },
+          ...{ place: place.name, masters: place.nodes.length, latencyMs, slots: slotsOf(latencyMs), workers },
+          ...{ perSecond, ...cpu },
           efficiency: perSecond / (alone * workers),
         });
       }
