@@ -3,10 +3,12 @@
 // Runs that wait on approvals: what each takes in Redis by kind of key, whether anything of theirs is left in queues or
 // timers, and whether looking at all of them or waking some holds a Redis up.
 
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { Worker } from "node:worker_threads";
 import Table from "cli-table3";
 import { Redis } from "ioredis";
 import { z } from "zod";
@@ -62,30 +64,18 @@ async function sizeOf(redis: Redis, key: string): Promise<number> {
   return Number((await redis.call("MEMORY", "USAGE", key, "SAMPLES", "0")) ?? 0);
 }
 
-/** Pings every ms and keeps the longest wait; `SLOWLOG` sees what took Redis itself long. */
-function watchPings(url: string): { worst(): number; stop(): void } {
-  const redis = new Redis(url);
-  let worst = 0;
-  let stopped = false;
-  const loop = async (): Promise<void> => {
-    while (!stopped) {
-      const sentAt = performance.now();
-      await redis.ping();
-      worst = Math.max(worst, performance.now() - sentAt);
-      await new Promise((resolve) => setTimeout(resolve, 1));
-    }
-    redis.disconnect();
-  };
-  void loop();
+type Pings = { worst(): Promise<number>; stop(): Promise<unknown> };
+
+/** A client in a thread of its own: what it waits for is Redis, not this process. */
+function watchPings(url: string): Pings {
+  const thread = new Worker(new URL("./ping-thread.ts", import.meta.url), { workerData: url });
   return {
-    worst() {
-      const of = worst;
-      worst = 0;
-      return of;
+    async worst() {
+      const answer = once(thread, "message");
+      thread.postMessage("worst");
+      return Number((await answer)[0]);
     },
-    stop() {
-      stopped = true;
-    },
+    stop: () => thread.terminate(),
   };
 }
 
@@ -141,13 +131,13 @@ function timers(): number {
 
 type Look = { what: string; calls: number; ms: number; worstPingMs: number };
 
-async function measureLooks(drover: Drover, pings: ReturnType<typeof watchPings>): Promise<Look[]> {
+async function measureLooks(drover: Drover, pings: Pings): Promise<Look[]> {
   const looks: Look[] = [];
   const look = async (what: string, act: () => Promise<number>): Promise<void> => {
-    pings.worst();
+    await pings.worst();
     const startedAt = performance.now();
     const calls = await act();
-    looks.push({ what, calls, ms: performance.now() - startedAt, worstPingMs: pings.worst() });
+    looks.push({ what, calls, ms: performance.now() - startedAt, worstPingMs: await pings.worst() });
   };
   const pages = async (limit: number, most: number): Promise<number> => {
     let cursor: string | undefined;
@@ -156,6 +146,10 @@ async function measureLooks(drover: Drover, pings: ReturnType<typeof watchPings>
       if (cursor === undefined || page >= most) return page;
     }
   };
+  await look("nothing, for two seconds", async () => {
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    return 0;
+  });
   await look("first page of 50 waiting", () => pages(50, 1));
   await look("all waiting, pages of 1,000", () => pages(1_000, Number.POSITIVE_INFINITY));
   await look("search that nobody fits", async () => (await drover.list({ search: "zzz" })).runs.length + 1);
@@ -210,15 +204,18 @@ async function main(url: string): Promise<void> {
   await redis.slowlog("RESET");
   const pings = watchPings(url);
   const looks = await measureLooks(drover, pings);
-  pings.stop();
-  const slow = (await redis.slowlog("GET", 10)) as unknown[];
+  await pings.stop();
+  const slow = (await redis.slowlog("GET", 10)) as [number, number, number, string[]][];
   console.log(
     table(
       ["looking and waking", "calls", "ms in all", "worst ping of a side client, ms"],
       looks.map(({ what, calls, ms, worstPingMs }) => [what, f(calls), f(ms), f(worstPingMs, 1)]),
     ),
   );
-  console.log(`Commands over ${slowMs} ms (SLOWLOG): ${slow.length}.`);
+  const named = slow.map(
+    ([, , us, [name, ...args]]) => `${name} ${args.length} arguments ${(us / 1_000).toFixed(0)} ms`,
+  );
+  console.log(`Commands over ${slowMs} ms (SLOWLOG): ${[slow.length, ...named].join(", ")}.`);
   await worker.stop();
   await drover.close();
   redis.disconnect();

@@ -235,7 +235,7 @@ function parsePayload(value: unknown, limitBytes: number): StartPayload {
   if (bytes > limitBytes) {
     throw new DroverError(
       "too_large",
-      `The run was not started: its input is ${bytes} bytes of JSON with all that is sent along, the limit is ${limitBytes}. Put large content where a tool can read it, or raise DROVER_PAYLOAD_LIMIT.`,
+      `The run was not started: its input is ${bytes} bytes, the limit is ${limitBytes}. Put large content where a tool can read it, or raise DROVER_PAYLOAD_LIMIT.`,
     );
   }
   return parsed.data;
