@@ -91,11 +91,16 @@ export function answered(run: Run, plans: CallPlan[], fields: Partial<RunEvent> 
 export const questionPlan: Extract<CallPlan, { type: "answer" }> = { type: "answer", from: "person", expiresMs: 50 };
 export const callerPlan: Extract<CallPlan, { type: "answer" }> = { type: "answer", from: "caller" };
 
-const planArb = fc.constantFrom(runPlan, writePlan, askPlan, settlePlan, questionPlan, callerPlan);
+export const childPlan: Extract<CallPlan, { effect: unknown }> = {
+  ...runPlan,
+  child: { agent: "helper", onFailure: "continue", retries: 1 },
+};
+
+const planArb = fc.constantFrom(runPlan, writePlan, askPlan, settlePlan, questionPlan, callerPlan, childPlan);
 
 /** An event made of small numbers, resolved against the run it meets: sometimes fitting, sometimes late or foreign. */
 export const moveArb = fc.record({
-  kind: fc.nat(24),
+  kind: fc.nat(29),
   pick: fc.nat(7),
   fits: fc.boolean(),
   plans: fc.array(planArb, { maxLength: 4 }),
@@ -172,6 +177,19 @@ export function toEvent(run: Run, move: Move, clock: number): RunEvent {
       : { type: "answer_refused", step: modelRef, feedback: "wrong", max: 1 },
     { type: "verify_failed", step: modelRef, error, nextAt: move.flag ? nextAt : null },
     { type: "answered", callId: call?.callId ?? "none", by: "p", content: `answer ${move.pick}` },
+    { type: "child_started", step: callRef },
+    { type: "child_ended", callId: call?.callId ?? "none", childId: call?.child?.runId ?? "c", revision: move.wait },
+    { type: move.flag ? "child_goes_on" : "child_lost", step: callRef },
+    {
+      type: "child_finished",
+      step: callRef,
+      content: `result ${call?.callId}`,
+      outcome: move.flag ? "ok" : "failed",
+      end: { status: move.flag ? "completed" : "failed" },
+      usage: { ...noUsage, inputTokens: 1 },
+      ...(move.flag ? {} : { fails: error }),
+    },
+    move.flag ? { type: "pause_requested", by: "p", reason: "r" } : { type: "resume_requested", by: "p" },
   ];
   return events[move.kind % events.length] as RunEvent;
 }
