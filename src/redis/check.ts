@@ -193,9 +193,19 @@ function checkDurability(
   info: Settings | undefined,
 ): Finding[] {
   if (!target || info?.role === "slave") return [];
+  const wanted = Math.max(target.replicas, target.disks?.replicas ?? 0);
+  const connected = Number(info?.connected_slaves ?? wanted);
+  const message = `durability waits for ${wanted} replicas, but ${connected} are connected: nothing is acknowledged until there are so many. Add replicas, or wait for fewer.`;
+  return [
+    ...(target.disks ? checkDisks(config, info) : []),
+    ...(connected < wanted ? [warning("durability", message)] : []),
+  ];
+}
+
+function checkDisks(config: Settings | undefined, info: Settings | undefined): Finding[] {
   const findings: Finding[] = [];
   const version = info?.redis_version;
-  if (target.disks && version !== undefined && isBefore(version.split(".").map(Number), knowsDisks)) {
+  if (version !== undefined && isBefore(version.split(".").map(Number), knowsDisks)) {
     findings.push(
       error(
         "durability",
@@ -203,14 +213,8 @@ function checkDurability(
       ),
     );
   }
-  if (target.disks && config?.appendonly === "no") {
+  if (config?.appendonly === "no") {
     findings.push(error("durability", 'durability.fsync needs "appendonly yes". Set it, or leave fsync out.'));
-  }
-  const wanted = Math.max(target.replicas, target.disks?.replicas ?? 0);
-  const connected = Number(info?.connected_slaves ?? wanted);
-  if (connected < wanted) {
-    const message = `durability waits for ${wanted} replicas, but ${connected} are connected: nothing is acknowledged until there are so many. Add replicas, or wait for fewer.`;
-    findings.push(warning("durability", message));
   }
   return findings;
 }

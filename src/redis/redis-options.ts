@@ -38,12 +38,24 @@ export function makeClient(target: RedisTarget, role: ConnectionRole, name?: str
     ...(name ? { connectionName: name } : {}),
   };
   const client = isCluster(given) ? makeForCluster(given, role, ours) : makeForServer(given, ours);
+  if (role === "subscriber" && canFailOver) keepAsking(client);
   if (start) client.connect().catch(() => {}); // The error event tells it too, and every later try.
   return client;
 }
 
 /** A server that was lost without a word (its machine is gone) is left after this time; longer than any blocking read. */
 const silenceMs = 15_000;
+
+const askEveryMs = 5_000;
+
+/** Whoever only listens would not hear that there is nobody any more: a server that does not answer is left as above. */
+function keepAsking(client: RedisClient): void {
+  const timer = setInterval(() => {
+    if (client.status === "ready") client.ping().catch(() => {});
+  }, askEveryMs);
+  timer.unref();
+  client.once("end", () => clearInterval(timer));
+}
 
 function makeForServer(given: Redis, ours: RedisOptions): Redis {
   const { sentinels, sentinelCommandTimeout = 1_000 } = given.options;
@@ -88,7 +100,7 @@ function clusterOptions(role: ConnectionRole): Omit<ClusterOptions, "redisOption
   return {
     lazyConnect: true,
     scaleReads: "master",
-    maxRedirections: role === "producer" ? 14 : Number.MAX_SAFE_INTEGER,
+    maxRedirections: role === "producer" ? 10 : Number.MAX_SAFE_INTEGER,
     retryDelayOnFailover: 100,
     retryDelayOnClusterDown: 100,
     retryDelayOnTryAgain: 100,

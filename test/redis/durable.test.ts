@@ -78,7 +78,7 @@ describe("what is committed", () => {
         code: "queue_unavailable",
         message: expect.stringMatching(/not on 1 replica after 300 ms.*not acknowledged.*do the same again/),
       });
-      expect(performance.now() - startedAt).toBeLessThan(1_500);
+      expect(performance.now() - startedAt).toBeLessThan(5_000);
     });
     await durable.confirm(run);
     await Promise.all([durable.close(), setup.close()]);
@@ -208,6 +208,6 @@ test("a copied instance is asked too", async () => {
   const durable = createRedisDurable({ redis: given, target: oneReplica, keysOf: () => setup.keys });
   const run = newRun({});
   await setup.store.create(run, [user("hi")], [runCreated(run)]);
-  await durable.confirm(run);
+  expect(await failure(durable.confirm(run))).toBe("it did not fail");
   await Promise.all([durable.close(), setup.close()]);
 });
