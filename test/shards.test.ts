@@ -10,6 +10,7 @@ import { scriptedModel } from "../src/testing/scripted-model.ts";
 import { defineTool } from "../src/tools/define-tool.ts";
 import { eventually } from "./support/eventually.ts";
 import { deletePrefix, testPrefix } from "./support/redis.ts";
+import { startPrivateRedis } from "./support/redis-server.ts";
 
 const url = inject("redisUrl");
 const shards = 3;
@@ -135,6 +136,36 @@ describe("an installation with shards", () => {
       ...[0, 1, 2].flatMap((shard) => [`shard ${shard}: model`, `shard ${shard}: tools`]),
     ]);
     expect(queues.reduce((sum, { counts }) => sum + (counts.prioritized ?? 0), 0)).toBe(1);
+  });
+
+  test("opens as many connections as docs/capacity.md says, with shards and without", async () => {
+    const own = await startPrivateRedis({ own: true });
+    const look = new Redis(own.url);
+    try {
+      for (const [count, connections] of [
+        [1, 4 + 3],
+        [3, 3 * (3 + 1) + 4],
+      ] as const) {
+        await look.flushall();
+        const drover = createDrover({
+          ...{ redis: own.url, prefix, agents: [agent], logger: createSilentLogger() },
+          shards: count,
+        });
+        await drover.work();
+        const open = async (): Promise<number> =>
+          String(await look.client("LIST"))
+            .trim()
+            .split("\n").length - 1;
+        await eventually(async () => (await open()) === connections || undefined, 10_000).catch(async () => {
+          expect(await open()).toBe(connections);
+        });
+        await drover.close();
+        await eventually(async () => (await open()) === 0 || undefined, 10_000);
+      }
+    } finally {
+      look.disconnect();
+      await own.stop();
+    }
   });
 
   test("refuses numbers and prefixes that cannot be, by name", () => {
