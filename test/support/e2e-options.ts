@@ -41,6 +41,8 @@ const optionsSchema = z.object({
   concurrency: z.int().optional(),
   toolTimeoutMs: z.int().optional(),
   approvalExpiresMs: z.int().optional(),
+  /** Settings of a worker started by the command line. */
+  env: z.record(z.string(), z.string()).optional(),
   /** `DROVER_POLICY` of a worker started by the command line. */
   policy: z.string().optional(),
   /** What operators limit. */

@@ -68,6 +68,7 @@ function launchCliWorker(options: E2eOptions): ChildProcess {
     REDIS_URL: options.redisUrl,
     DROVER_PREFIX: options.prefix,
     ...(options.shards === undefined ? {} : { DROVER_SHARDS: String(options.shards) }),
+    ...options.env,
     ...(options.policy === undefined ? {} : { DROVER_POLICY: options.policy }),
     ...(options.graceMs === undefined ? {} : { DROVER_STOP_GRACE_MS: String(options.graceMs) }),
   });
