@@ -25,11 +25,11 @@ export type HeldSteps = {
 };
 
 /**
- * @param on.lost the lock of a step is found to be lost.
+ * @param on.lost the locks of these steps are found to be lost.
  * @param on.outlived such a step has ended, and this process lives.
  */
 export function createHeldSteps(on: {
-  lost: (jobId: string) => void;
+  lost: (jobIds: string[]) => void;
   outlived: (jobId: string) => void;
 }): HeldSteps {
   const held = new Map<string, HeldStep>();
@@ -53,13 +53,15 @@ export function createHeldSteps(on: {
     },
     count: () => held.size,
     loseLocks(jobIds) {
+      const lost: string[] = [];
       for (const jobId of jobIds) {
         const step = held.get(jobId);
         if (!step || step.lost) continue;
         step.lost = true;
         step.controller.abort("lock_lost" satisfies DeliveryAbort);
-        on.lost(jobId);
+        lost.push(jobId);
       }
+      if (lost.length > 0) on.lost(lost);
     },
     async idle() {
       while (held.size > 0) await Promise.all([...held.values()].map((step) => step.ended.promise));

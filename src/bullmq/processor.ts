@@ -65,10 +65,14 @@ export function createProcessor(options: ProcessorOptions): Processor {
   let refusing = false;
   const holds = new Set<string>();
   const held = createHeldSteps({
-    lost(jobId) {
-      const fields = { queue: options.queue, ...ofJob(jobId) };
-      options.logger.warn(fields, "lost the lock of a step; another worker may have it now");
-      options.telemetry?.count({ what: "lock_lost", queue: options.queue });
+    lost(jobIds) {
+      const { queue, logger, telemetry } = options;
+      // An outage takes the locks of all steps at hand in one moment: one line tells of them.
+      const [first = ""] = jobIds;
+      const others = jobIds.length - 1;
+      const fields = { queue, ...ofJob(first), ...(others > 0 ? { others } : {}) };
+      logger.warn(fields, "lost the lock of a step; another worker may have it now");
+      telemetry?.count({ what: "lock_lost", queue }, jobIds.length);
     },
     // Not before: a step that takes all memory loses its lock first, and then its worker dies of it.
     outlived(jobId) {

@@ -73,9 +73,12 @@ const defaultStalledMs = 1_000;
 const defaultGraceMs = 10_000;
 /** Losing a worker never fails a step: the limit of stalls is ours (invariant 8), not BullMQ's. */
 const neverStalledTooOften = 1_000_000_000;
-/** After the abort: the time a step has to end by itself, and the time Redis has to take the steps back. */
-const windDownMs = 500;
-const handBackMs = 1_500;
+/**
+ * After the abort: the time a step has to end by itself, and the time Redis has to take the steps back. Half a second of two
+ * is left for connections, telemetry and the process itself.
+ */
+const windDownMs = 400;
+const handBackMs = 1_100;
 
 /** Consumes step queues. Knows nothing of what a step does: that is `process`. */
 export function createStepWorker(options: StepWorkerOptions): StepWorker {

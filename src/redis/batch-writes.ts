@@ -8,6 +8,8 @@ import type { Redis } from "ioredis";
 export function batchWrites(client: Redis): void {
   client.on("connect", () => {
     const { stream } = client;
+    // The library listens once more for each refused command that makes it connect anew: as many as are on their way.
+    stream.setMaxListeners(0);
     const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
     let corked = false;
     const flush = (): void => {

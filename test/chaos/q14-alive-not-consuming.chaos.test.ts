@@ -34,9 +34,7 @@ async function supervise(world: World, redisUrl = world.options.redisUrl): Promi
   };
 }
 
-async function startRuns(
-  world: World,
-): ReturnType<typeof Promise.all<Awaited<ReturnType<World["drover"]["start"]>>[]>> {
+async function startRuns(world: World): Promise<RunHandle[]> {
   const ids = Array.from({ length: runCount }, (_, index) => `waiting-${index}`);
   return Promise.all(ids.map((runId) => world.drover.start("e2e", `${runId} go`, { runId })));
 }
