@@ -98,7 +98,8 @@ async function withPolicy(response: Response, redactor: Redactor): Promise<Respo
   if (type.includes("json")) {
     // Reasons of failures, stacks and logs have no formatter of their own.
     headers.delete("content-length");
-    return new Response(redactor.json(await response.text()), { status: response.status, headers });
+    const text = withPlainReasons(await response.text());
+    return new Response(redactor.json(text), { status: response.status, headers });
   }
   if (!type.includes("text/html")) {
     return new Response(response.body, { status: response.status, headers });
@@ -106,6 +107,23 @@ async function withPolicy(response: Response, redactor: Redactor): Promise<Respo
   const page = (await response.text()).replaceAll(/<link[^>]*fonts\.googleapis\.com[^>]*>/g, "");
   headers.delete("content-length");
   return new Response(page, { status: response.status, headers });
+}
+
+/** Workers of some languages write the reason of a failure as JSON, others as it is. */
+function withPlainReasons(text: string): string {
+  if (!text.includes('"failedReason":"\\"')) return text;
+  const plain = JSON.parse(text, (name, value: unknown) => (name === "failedReason" ? decodeReason(value) : value));
+  return JSON.stringify(plain);
+}
+
+function decodeReason(reason: unknown): unknown {
+  if (typeof reason !== "string" || !reason.startsWith('"')) return reason;
+  try {
+    const decoded: unknown = JSON.parse(reason);
+    return typeof decoded === "string" ? decoded : reason;
+  } catch {
+    return reason;
+  }
 }
 
 const root = join(dirname(createRequire(import.meta.url).resolve("@bull-board/ui/package.json")), "dist");

@@ -28,6 +28,10 @@ const optionsSchema = z.object({
       runId: z.string().optional(),
     })
     .optional(),
+  /** A module that its process loads before the program. */
+  preload: z.string().optional(),
+  /** Another program than this version's, to be run with the same options. */
+  program: z.string().optional(),
   /** How wrong its clock is, in ms; `jumpMs` is added when it has run for `jumpAfterMs`. See `skewed-clock.ts`. */
   clock: z
     .object({ skewMs: z.int().default(0), jumpMs: z.int().default(0), jumpAfterMs: z.int().default(0) })

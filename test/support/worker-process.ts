@@ -35,7 +35,9 @@ const agentsFile = fileURLToPath(new URL("e2e-agents.ts", import.meta.url));
 /** Starts a worker and resolves when it takes steps. Only inside a test. */
 export async function startWorkerProcess(options: E2eOptions): Promise<WorkerProcess> {
   const heap = options.heapMb === undefined ? [] : [`--max-old-space-size=${options.heapMb}`];
-  const child = launch([...heap, program], { [e2eVariable]: JSON.stringify(options) });
+  const { program: given = program, preload } = options;
+  const preloaded = preload === undefined ? [] : ["--import", preload];
+  const child = launch([...heap, ...preloaded, given], { [e2eVariable]: JSON.stringify(options) });
   const worker = await ready(child, (line) => line.includes('"type":"ready"'));
   return { ...worker, hasKillPoint: options.killAt !== undefined };
 }
