@@ -24,6 +24,8 @@ export type Crew = {
   /** Asks it to stop in order. */
   stop(place: number): boolean;
   pids(): number[];
+  /** How many take steps. */
+  atWork(): number;
   /** Resolves when every place has a worker that takes steps and none is frozen. */
   settled(): Promise<void>;
   /** Workers that ended though nothing was done to them, in words. */
@@ -114,6 +116,7 @@ export async function startCrew(options: CrewOptions): Promise<Crew> {
       member.child.once("exit", () => clearTimeout(timer));
       return true;
     },
+    atWork: () => members.filter(({ isReady, doomed, frozen }) => isReady && !doomed && !frozen).length,
     pids: () => members.map(({ child }) => child.pid ?? 0),
     async settled() {
       const until = performance.now() + readyTimeoutMs;

@@ -4,18 +4,30 @@ import type { ChaosRedis } from "./redis-server.ts";
 import type { Tally } from "./tally.ts";
 import type { TimedFault } from "./timed-faults.ts";
 
+/** A fault waits so long at most for workers to be there that something can befall. */
+const mostWaitMs = 20_000;
+
 export type Scene = { crew: Crew; redis: ChaosRedis; prefix: string; tally: Tally; signal: AbortSignal };
 
 /** Lets the faults happen, each at its time. Resolves after the last, with Redis up. */
 export async function letHappen(faults: readonly TimedFault[], scene: Scene): Promise<void> {
   const startedAt = performance.now();
+  const untilMs = (faults.at(-1)?.atMs ?? 0) + mostWaitMs;
   for (const fault of faults) {
     const waitMs = fault.atMs - (performance.now() - startedAt);
     if (waitMs > 0) await sleep(waitMs, undefined, { signal: scene.signal }).catch(() => {});
-    if (scene.signal.aborted) break;
+    await someAtWork(scene);
+    if (scene.signal.aborted || performance.now() - startedAt > untilMs) break;
     await happen(fault, scene);
   }
   await scene.redis.start();
+}
+
+/** On a slow machine processes start slowly: if faults came all the same, nobody would ever do anything. */
+async function someAtWork({ crew, signal }: Scene): Promise<void> {
+  const until = performance.now() + mostWaitMs;
+  const wanted = Math.ceil(crew.relays.length / 2);
+  while (crew.atWork() < wanted && performance.now() < until && !signal.aborted) await sleep(20);
 }
 
 async function happen(given: TimedFault, { crew, redis, prefix, tally }: Scene): Promise<void> {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { toError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import type { Message } from "../core/message.ts";
@@ -43,6 +44,7 @@ export type Played = {
 
 const mostDeliveries = 3_000;
 const mostRounds = 20_000;
+const quietTurns = 20;
 const sweepAfterMs = 6_000;
 /** Of real time; what is slower than that, beside a tool that is executed for real, hangs. */
 const silenceMs = 5_000;
@@ -165,6 +167,8 @@ class Stage {
     if (this.#held.length === 0 && woken.length === 0) return false;
     const timer = Promise.withResolvers<void>();
     const timeout = setTimeout(() => timer.reject(new Error("a step neither ends nor fails")), this.silenceMs);
+    const over = new AbortController();
+    const passing = this.#passTime(over.signal);
     try {
       const lives = [this.#current.life, ...woken.map(({ life }) => life)];
       await Promise.race([
@@ -174,8 +178,25 @@ class Stage {
       ]);
     } finally {
       clearTimeout(timeout);
+      over.abort();
+      await passing;
     }
     return true;
+  }
+
+  /** Lets time pass for steps that wait for it, whenever nobody has done anything else for a while. */
+  async #passTime(over: AbortSignal): Promise<void> {
+    const { clock } = this.world;
+    for (let quiet = 0; !over.aborted; quiet += 1) {
+      const calls = this.#ports.calls.length;
+      // A tool that is executed for real takes real time.
+      await (quiet < quietTurns ? turn() : sleep(1));
+      if (this.#ports.calls.length > calls) quiet = 0;
+      const at = clock.nextAt();
+      if (quiet < quietTurns || at === undefined || over.aborted) continue;
+      clock.advance(at - clock.now());
+      quiet = 0;
+    }
   }
 
   /** Steps of processes that were frozen and go on. */

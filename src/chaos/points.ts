@@ -149,8 +149,8 @@ export function judgePlay(
   );
   const ends = end && !anyReal ? { status: end.status, stopReason: end.stopReason } : undefined;
   const findings = judge({ runId, run, messages, feed, executions, tools, script: scripts(runId), ends });
-  if (trouble === undefined || findings.some(({ kind }) => kind === "lost" || kind === "stuck")) return findings;
-  return [...findings, { kind: "stuck", runId, message: trouble }];
+  if (trouble === undefined) return findings;
+  return [...findings.filter(({ kind }) => kind !== "stuck"), { kind: "stuck", runId, message: trouble }];
 }
 
 function tallyOf(played: Played, findings: readonly Finding[]): Tally {
