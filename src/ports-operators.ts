@@ -69,6 +69,8 @@ export interface Presence {
   workers(): Promise<WorkerPresence[]>;
   /** By name. */
   agents(): Promise<KnownAgent[]>;
+  /** Forgets an agent; one that a worker has is told of again. */
+  forgetAgent(name: string): Promise<void>;
   /** Of the workers that are there, by key; where they differ, as the one that told last has it. */
   gates(): Promise<KnownGate[]>;
 }

@@ -19,8 +19,7 @@ export function deadlineAtBegin(run: Run, agentMs: number | undefined): Pick<Run
 
 /** Which limit stands in the way of another model call, and what to do about it; null if none. */
 export function reachedLimit(run: Run, limits: Limits, at: number): { reason: StopReason; message: string } | null {
-  const { maxTurns, maxTokens, maxCostUsd, maxBytes } = limits;
-  const { bytes = 0 } = run;
+  const { maxTurns, maxTokens, maxCostUsd } = limits;
   const tokens = run.usage.inputTokens + run.usage.outputTokens;
   const cost = run.usage.costUsd ?? 0;
   if (run.deadlineAt !== undefined && run.deadlineAt <= at) {
@@ -37,11 +36,13 @@ export function reachedLimit(run: Run, limits: Limits, at: number): { reason: St
     const message = `The run spent $${cost.toFixed(4)} of its $${maxCostUsd}. Retry it with a higher maxCostUsd.`;
     return { reason: "cost_budget", message };
   }
-  if (maxBytes !== undefined && bytes >= maxBytes) {
-    const message = `The run holds ${bytes} bytes, of ${maxBytes} that it may. Retry it with a higher maxBytes.`;
-    return { reason: "byte_budget", message };
-  }
-  return null;
+  return reachedSize(run, limits);
+}
+
+function reachedSize({ bytes = 0 }: Run, { maxBytes }: Limits): { reason: StopReason; message: string } | null {
+  if (maxBytes === undefined || bytes < maxBytes) return null;
+  const message = `The run holds ${bytes} bytes, of ${maxBytes} that it may. Retry it with a higher maxBytes.`;
+  return { reason: "byte_budget", message };
 }
 
 /**

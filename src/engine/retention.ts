@@ -1,14 +1,16 @@
 import { toError } from "../core/errors.ts";
 import { agesOf, type EndedStatus, type Retention } from "../core/retention.ts";
-import type { Clock, Logger, ResponseStore, RunStore, Signals, Telemetry } from "../ports.ts";
+import type { Clock, Logger, Presence, ResponseStore, RunStore, Signals, Telemetry } from "../ports.ts";
 import { quietly } from "./quietly.ts";
 
 export type RetentionDeps = {
-  store: Pick<RunStore, "load" | "removeEnded" | "removeIdleSessions" | "tryLease">;
+  store: Pick<RunStore, "removeEnded" | "removeIdleSessions" | "tryLease"> & Pick<RunStore, "load" | "count">;
   /** Where the runs of all responses are, if `store` is only a part of that; default `store`. */
-  allRuns?: Pick<RunStore, "load"> | undefined;
+  allRuns?: Pick<RunStore, "load" | "count"> | undefined;
   /** Answers of the Responses endpoint; they go with their runs. */
   responses?: Pick<ResponseStore, "due" | "postpone" | "remove"> | undefined;
+  /** Agents that nobody has had for as long, and of which no run is left, are forgotten. */
+  presence?: Pick<Presence, "agents" | "forgetAgent"> | undefined;
   /** Undefined: no other process remembers runs. */
   signals?: Pick<Signals, "announce"> | undefined;
   clock: Clock;
@@ -24,7 +26,7 @@ const longestMs = 1_500;
 
 /**
  * Removes runs whose time is over, those that ended first first, a page at a time, with the responses made of them and the
- * transcripts of sessions that are left without runs. A run that goes on, waits, or still has others to tell stays.
+ * transcripts of sessions and the agents that are left without runs. A run that goes on, waits, or still has others to tell stays.
  * Ages are by Redis's clock. What is left after a second and a half is left to the next call.
  *
  * @returns how many runs of each status were removed; statuses of which none was are absent.
@@ -42,7 +44,9 @@ export async function removeExpired(
     if (count > 0) removed[status] = count;
   }
   await removeResponses(deps, turn, ages);
-  await removeSessions(deps, turn, Math.max(...ages.map(([, ms]) => ms)));
+  const longest = Math.max(...ages.map(([, ms]) => ms));
+  await removeSessions(deps, turn, longest);
+  await forgetAgents(deps, turn.startedAt - longest);
   if (Object.keys(removed).length > 0) deps.logger.info({ ...removed }, "runs were removed: their retention is over");
   return removed;
 }
@@ -70,7 +74,7 @@ async function removeOfStatus(deps: RetentionDeps, turn: Turn, status: EndedStat
     const { removed, kept } = await store.removeEnded(status, turn.startedAt - ms, pageSize, offset);
     // Whoever remembers them forgets them, before other runs take their ids.
     await quietly(logger, { status }, "the removal of runs could not be announced", async () => {
-      await Promise.all(removed.map((runId) => signals?.announce(runId)));
+      if (signals) await Promise.all(removed.map((runId) => signals.announce(runId)));
     });
     if (removed.length > 0) telemetry?.count({ what: "run_removed", status }, removed.length);
     count += removed.length;
@@ -114,6 +118,14 @@ async function removeSessions({ store }: RetentionDeps, turn: Turn, ms: number):
   for (;;) {
     const looked = await store.removeIdleSessions(turn.startedAt - ms, pageSize);
     if (looked < pageSize || !(await turn.next())) return;
+  }
+}
+
+async function forgetAgents({ presence, store, allRuns = store }: RetentionDeps, before: number): Promise<void> {
+  for (const { name, seenAt } of (await presence?.agents()) ?? []) {
+    if (seenAt >= before) continue;
+    const counts = Object.values(await allRuns.count({ agent: name }));
+    if (counts.every((count) => count === 0)) await presence?.forgetAgent(name);
   }
 }
 

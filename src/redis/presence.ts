@@ -69,6 +69,9 @@ export function createRedisPresence({ connection, keys }: { connection: RedisCon
         .map(([name, json]) => parseStored(agentSchema, json, `agent ${name} (key ${agentsKey})`))
         .sort((a, b) => compare(a.name, b.name));
     },
+    async forgetAgent(name) {
+      await connection.use((client) => client.hdel(agentsKey, name));
+    },
     async gates() {
       const byAge = (await read()).sort((a, b) => a.worker.seenAt - b.worker.seenAt);
       const byKey = new Map(byAge.flatMap(({ gates }) => gates.map((gate) => [gate.key, gate])));

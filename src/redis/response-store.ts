@@ -34,11 +34,13 @@ redis.call('HSET', KEYS[1], 'events', string.format('%.0f', from + #ARGV - 1))
 return {1}
 `;
 
+function decode(key: string, json: string): ResponseRecord {
+  return parseStored(recordSchema, json, `a response (key ${key})`);
+}
+
 /** Answers of the Responses endpoint, in Redis. Contract: `ResponseStore`. */
 export function createRedisResponseStore(options: { connection: RedisConnection; keys: Keys }): ResponseStore {
   const { connection, keys } = options;
-  const decode = (key: string, json: string): ResponseRecord =>
-    parseStored(recordSchema, json, `a response (key ${key})`);
 
   return {
     async create(record) {
@@ -81,6 +83,19 @@ export function createRedisResponseStore(options: { connection: RedisConnection;
     async expireEvents(id, ms) {
       await connection.use((client) => client.pexpire(keys.response(id).events, ms));
     },
+    ...createDue(options),
+  };
+}
+
+/** Which records are to be looked at for removal, and when. */
+function createDue({
+  connection,
+  keys,
+}: {
+  connection: RedisConnection;
+  keys: Keys;
+}): Pick<ResponseStore, "due" | "postpone"> {
+  return {
     async due(before, limit) {
       const range = ["-inf", `(${before}`, "LIMIT", 0, Math.min(limit, mostRead)] as const;
       const ids = await connection.use((client) => client.zrangebyscore(keys.responses, ...range));

@@ -50,13 +50,19 @@ export function createRedisRoom({ connection, places, limitPercent }: RedisRoomO
     return reading;
   }
 
+  async function fresh(): Promise<StoreSize> {
+    if (!known) await refresh();
+    else {
+      const age = performance.now() - known.at;
+      if (known.size.maxBytes > 0 && age >= keptMs) await refresh();
+      if (known.size.maxBytes === 0 && age >= keptWithoutLimitMs) refresh().catch(() => {});
+    }
+    return known?.size ?? { usedBytes: 0, maxBytes: 0 };
+  }
+
   return {
     async refusal(bytes) {
-      const age = known ? performance.now() - known.at : Number.POSITIVE_INFINITY;
-      const isUnlimited = known?.size.maxBytes === 0;
-      if (!known || (!isUnlimited && age >= keptMs)) await refresh();
-      else if (isUnlimited && age >= keptWithoutLimitMs) refresh().catch(() => {});
-      const { usedBytes = 0, maxBytes = 0 } = known?.size ?? {};
+      const { usedBytes, maxBytes } = await fresh();
       const refusal = refusalForSize({ usedBytes: usedBytes + added, maxBytes }, limitPercent, connection.address);
       if (refusal === undefined) added += bytes + bytesPerRun;
       return refusal;

@@ -58,27 +58,7 @@ export function createReaders(connection: RedisConnection, keys: Keys): Readers 
       return Object.fromEntries(Object.entries(stored).map(([callId, json]) => [callId, decodeResult(json, where)]));
     },
 
-    async readFeed(runId, after, limit) {
-      const count = Math.min(limit, maxPage);
-      if (count < 1) return [];
-      const { feed } = keys.run(runId);
-      const from = Math.max(0, Math.trunc(after));
-      const where = `feed of run ${runId}`;
-      return connection.use(async (client) => {
-        try {
-          const entries = await client.lrange(feed, from, from + count - 1);
-          return entries.map((json, index) => decodeFeedEntry(from + index + 1, json, where));
-        } catch (error) {
-          if (redisErrorCode(error) !== "WRONGTYPE") throw error;
-        }
-        const rows = await client.xrange(feed, `${from + 1}-0`, "+", "COUNT", count);
-        // A row holds the entries of one commit, and may begin before the one asked for.
-        return rows
-          .flatMap(([id, fields]): FeedEntry[] => decodeFeedRow(id, fields[1] ?? "", where))
-          .filter(({ seq }) => seq > from)
-          .slice(0, count);
-      });
-    },
+    readFeed: (runId, after, limit) => readFeed(connection, keys.run(runId).feed, { runId, after, limit }),
 
     async publishLive(runId, deltas) {
       if (deltas.length === 0) return;
@@ -107,4 +87,30 @@ export function createReaders(connection: RedisConnection, keys: Keys): Readers 
       return json === null ? null : parseStored(definitionSchema, json, `agent definition ${hash}`);
     },
   };
+}
+
+/** Entries of a feed, be it a list or, of a run that an older version made, a stream. */
+async function readFeed(
+  connection: RedisConnection,
+  feed: string,
+  { runId, after, limit }: { runId: string; after: number; limit: number },
+): Promise<FeedEntry[]> {
+  const count = Math.min(limit, maxPage);
+  if (count < 1) return [];
+  const from = Math.max(0, Math.trunc(after));
+  const where = `feed of run ${runId}`;
+  return connection.use(async (client) => {
+    try {
+      const entries = await client.lrange(feed, from, from + count - 1);
+      return entries.map((json, index) => decodeFeedEntry(from + index + 1, json, where));
+    } catch (error) {
+      if (redisErrorCode(error) !== "WRONGTYPE") throw error;
+    }
+    const rows = await client.xrange(feed, `${from + 1}-0`, "+", "COUNT", count);
+    // A row holds the entries of one commit, and may begin before the one asked for.
+    return rows
+      .flatMap(([id, fields]): FeedEntry[] => decodeFeedRow(id, fields[1] ?? "", where))
+      .filter(({ seq }) => seq > from)
+      .slice(0, count);
+  });
 }

@@ -35,6 +35,9 @@ export function createMemoryPresence({ clock }: { clock: Time }): Presence {
       const workers = there().map(({ worker }) => copy(worker));
       return workers.sort((a, b) => a.startedAt - b.startedAt || compare(a.id, b.id));
     },
+    async forgetAgent(name) {
+      agents.delete(name);
+    },
     agents: async () => [...agents.values()].map(copy).sort((a, b) => compare(a.name, b.name)),
     async gates() {
       const byAge = there().sort((a, b) => a.worker.seenAt - b.worker.seenAt);

@@ -60,6 +60,10 @@ export function presenceContract(name: string, start: () => Promise<PresenceHarn
       expect(await presence.workers()).toEqual([worker("w2")]);
       expect(await presence.gates()).toEqual([]);
       expect(await presence.agents()).toEqual([agent("a")]);
+      await presence.forgetAgent("nobody");
+      expect(await presence.agents()).toEqual([agent("a")]);
+      await presence.forgetAgent("a");
+      expect(await presence.agents()).toEqual([]);
     });
 
     test("who does not tell again is gone after its time, and back when it does", async () => {

@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import { DroverError } from "../../src/core/errors.ts";
 import { createRetentionTurn, type RetentionDeps, removeExpired } from "../../src/engine/retention.ts";
 import { startSweeper } from "../../src/engine/sweep.ts";
-import type { Count, Logger } from "../../src/ports.ts";
+import type { Count, KnownAgent, Logger } from "../../src/ports.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
-import { createMemoryResponseStore } from "../../src/testing/memory-operators.ts";
+import { createMemoryPresence, createMemoryResponseStore } from "../../src/testing/memory-operators.ts";
 import { type Bench, makeBench } from "./support.ts";
 
 const hour = 3_600_000;
@@ -110,6 +110,19 @@ test("responses go with their runs, also where a run was deleted by hand or neve
   expect(await responses.get("resp_waits")).toBeUndefined();
 });
 
+test("agents that no worker has had for as long go, unless runs of theirs are left", async () => {
+  const bench = makeBench();
+  const presence = createMemoryPresence(bench);
+  const worker = { id: "w", host: "h", pid: 1, version: "1", startedAt: 0, seenAt: 0, queues: [], concurrency: 1 };
+  const agent = (name: string, seenAt: number): KnownAgent => ({ name, model: "m", tools: [], seenAt });
+  const now = bench.clock.now();
+  const known = [agent("a", now - 2 * hour), agent("gone", now - 2 * hour), agent("young", now)];
+  await presence.tell({ ...worker, running: 0, agents: [] }, known, [], 1_000);
+  await bench.process().client.start("a", "go", { runId: "waits" });
+  await removeExpired({ ...depsOf(bench), presence }, { cancelled: hour });
+  expect((await presence.agents()).map(({ name }) => name)).toEqual(["a", "young"]);
+});
+
 test("one process of the fleet does it, not before it has run for a while, and also when Redis takes no lease", async () => {
   const bench = makeBench();
   await cancelled(bench, ["old"]);
@@ -140,4 +153,5 @@ test("the sweeper does it at its turns", async () => {
     bench.clock.advance(hour / 4);
   }
   await sweeper.stop();
+  expect(await bench.store.count()).toMatchObject({ cancelled: 0 });
 });

@@ -195,6 +195,7 @@ const emptyPresence: Presence = {
   leave: async () => {},
   workers: async () => [],
   agents: async () => [],
+  forgetAgent: async () => {},
   gates: async () => [],
 };
 

@@ -205,6 +205,7 @@ test("a tenant's key is told of no agent that only others use", async () => {
     leave: async () => {},
     workers: async () => [],
     agents: async () => told,
+    forgetAgent: async () => {},
     gates: async () => [],
   };
   const http = await open({
