@@ -2,6 +2,7 @@
 export type { BreakerPolicy, Effect, FleetLimits, Limits, RateLimit, RetryPolicy, ToolSpec } from "./core/agent.ts";
 export type { AuditEntry } from "./core/audit.ts";
 export type { DescribedCall } from "./core/described.ts";
+export type { Durability } from "./core/durability.ts";
 export { DroverError, type ErrorCode, PermanentError, RetryableError } from "./core/errors.ts";
 export type { FeedEntry } from "./core/event.ts";
 export type { RunFeedEvent } from "./core/feed.ts";

@@ -56,6 +56,8 @@ test.each([
   ["DROVER_PREFIX", "{team-a}", "prefix", "{team-a}"],
   ["DROVER_PREFIX", "team-a", "prefix", "team-a"],
   ["REDIS_URL", "/run/redis.sock", "redisUrl", "/run/redis.sock"],
+  ["REDIS_URL", "redis+sentinel://:p@a:1,b:2/group", "redisUrl", "redis+sentinel://:p@a:1,b:2/group"],
+  ["REDIS_URL", "rediss+cluster://a:7000,b:7001", "redisUrl", "rediss+cluster://a:7000,b:7001"],
   ["DROVER_CONCURRENCY", "7", "concurrency", 7],
   ["DROVER_PAYLOAD_LIMIT", "2048", "payloadLimitBytes", 2048],
   ["DROVER_STOP_GRACE_MS", "0", "stopGraceMs", 0],
@@ -76,6 +78,8 @@ test.each([
 test.each([
   ["REDIS_URL", "localhost:6379"],
   ["REDIS_URL", "redis://"],
+  ["REDIS_URL", "redis+cluster://"],
+  ["REDIS_URL", "redis+other://a"],
   ["DROVER_PREFIX", "a{b}"],
   ["DROVER_CONCURRENCY", "0"],
   ["DROVER_CONCURRENCY", "many"],
@@ -215,5 +219,14 @@ test("retention: one age for all statuses, or some of them", () => {
   expect(of('{"completed":1000,"failed":0}')).toEqual({ completed: 1_000, failed: 0 });
   for (const wrong of ["999", "-1", "1d", "1.5", '{"running":5000}', '{"failed":10}', "[1000]", "null"]) {
     expect(() => of(wrong)).toThrow(/DROVER_RETENTION_MS: expected a whole number of ms, 0 or from 1000 on/);
+  }
+});
+
+test("what is waited for comes as a JSON object, and what does not fit is refused with what does", () => {
+  const of = (text: string): unknown => readConfig({ DROVER_DURABILITY: text }).durability;
+  expect(readConfig({}).durability).toBeUndefined();
+  expect(of('{"replicas":1,"fsync":true,"timeoutMs":500}')).toEqual({ replicas: 1, fsync: true, timeoutMs: 500 });
+  for (const wrong of ["1", "{", '{"replica":1}', '{"replicas":-1}', '{"timeoutMs":1}']) {
+    expect(() => of(wrong)).toThrow(/DROVER_DURABILITY: expected a JSON object of replicas/);
   }
 });

@@ -11,7 +11,7 @@ export const durabilitySchema = z.strictObject({
 });
 export type Durability = z.infer<typeof durabilitySchema>;
 
-export const defaultDurabilityMs = 1_000;
+const defaultDurabilityMs = 1_000;
 
 /** How many servers are waited for; of disks, the primary's own and those of replicas. */
 export type DurabilityTarget = {

@@ -61,6 +61,7 @@ describe("public names", () => {
       "type DescribedCall",
       "type Drover",
       "type DroverOptions",
+      "type Durability",
       "type Effect",
       "type ErrorCode",
       "type FeedEntry",

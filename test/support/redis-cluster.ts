@@ -70,6 +70,8 @@ async function startNode({ nodeTimeoutMs = 1_000, args = [] }: RedisClusterOptio
   const clusterArgs = ["--cluster-enabled", "yes", "--cluster-node-timeout", String(nodeTimeoutMs)];
   // A replica is there at once after it was started, and stands for election however long it was cut off.
   const replicaArgs = [
+    "--cluster-allow-replica-migration",
+    "no",
     "--cluster-replica-validity-factor",
     "0",
     "--repl-diskless-sync-delay",

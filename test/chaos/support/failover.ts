@@ -32,7 +32,7 @@ export type Load = {
 };
 
 /** @param everyMs from one start to the next, while Redis takes them. */
-export function startLoad(drover: Drover, name: string, everyMs: number): Load {
+function startLoad(drover: Drover, name: string, everyMs: number): Load {
   const acknowledged: Acknowledged[] = [];
   const refusals: number[] = [];
   let stopped = false;
@@ -87,7 +87,7 @@ export function answering(writer: "put" | "post", thinkMs = 20): (request: FakeR
 }
 
 /** Acknowledged starts of which there is no record, once Redis answers. */
-export async function lostOf(world: World, acknowledged: readonly Acknowledged[]): Promise<Acknowledged[]> {
+async function lostOf(world: World, acknowledged: readonly Acknowledged[]): Promise<Acknowledged[]> {
   const lost: Acknowledged[] = [];
   for (const start of acknowledged) {
     const found = await world.drover
@@ -103,7 +103,7 @@ export async function lostOf(world: World, acknowledged: readonly Acknowledged[]
 }
 
 /** How long after `since` (epoch ms) the first request reached the model server that came after `from`; in ms. */
-export async function firstStepAfter(world: World, since: number, from: number, timeoutMs = 60_000): Promise<number> {
+async function firstStepAfter(world: World, since: number, from: number, timeoutMs = 60_000): Promise<number> {
   const until = performance.now() + timeoutMs;
   for (;;) {
     const first = world.server.requests.find(({ at }) => at >= from);
