@@ -9,8 +9,6 @@ import type { Summary } from "./window.ts";
  */
 export const schemaVersion = 4;
 export const minReader = 4;
-/** The oldest reader of a run in a session: an older one knows nothing of shared transcripts. */
-export const sessionReader = 2;
 /** The oldest reader of a run that waits, or may come to wait, for an answer from outside: an older one knows no such calls. */
 export const answerReader = 3;
 /** The oldest reader of a run with children or a parent, and of one that was paused: an older one would not wait. */
@@ -45,6 +43,9 @@ export const stopReasons = [
   "cancelled",
 ] as const;
 export type StopReason = (typeof stopReasons)[number];
+
+/** How a child ended; `gone`: its record is not there any more. */
+export type ChildEnd = { status: RunStatus | "gone"; stopReason?: StopReason | undefined };
 
 /** Tokens and money spent. `estimated` is true once any part of it was counted by us, not by the provider. */
 export type Usage = {

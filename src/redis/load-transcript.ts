@@ -8,15 +8,17 @@ import { type Entry, readEntries, readHeadWithEntries } from "./read.ts";
 import { damaged } from "./run-codec.ts";
 import { type CachedTranscript, createTranscriptCache, type TranscriptCache } from "./transcript-cache.ts";
 
+export type TranscriptLoader = {
+  load: RunStore["loadWithMessages"];
+  /** Drops what is remembered of a run's own transcript: it has ended, and is read no more, or as a whole. */
+  forget(runId: string): void;
+};
+
 /**
  * Loads heads with their transcripts. Of a transcript that was read before only the tail is read, with one entry more:
  * if that does not bear the token it had, the record is another one (lost in a failover, or made anew) and all is read.
  */
-export function createTranscriptLoader(
-  connection: RedisConnection,
-  keys: Keys,
-  cacheBytes: number,
-): RunStore["loadWithMessages"] {
+export function createTranscriptLoader(connection: RedisConnection, keys: Keys, cacheBytes: number): TranscriptLoader {
   const cache = createTranscriptCache(cacheBytes);
 
   /** Undefined if what is cached does not hold any more. */
@@ -27,7 +29,7 @@ export function createTranscriptLoader(
     return undefined;
   }
 
-  return async (runId) => {
+  const load: TranscriptLoader["load"] = async (runId) => {
     const cached = cache.get(runId);
     const tail = cached && (await loadTail(runId, cached));
     const { run, entries } = tail ?? (await readHeadWithEntries(connection, keys, runId, [0, -1]));
@@ -38,6 +40,7 @@ export function createTranscriptLoader(
     if (transcript.messages.length > 0) cache.set(runId, transcript);
     return { run, messages: [...transcript.messages] };
   };
+  return { load, forget: cache.delete };
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Run } from "../core/run.ts";
+import { isEnded, type Run } from "../core/run.ts";
 import { transcriptOf } from "../core/session.ts";
 import type { CommitResult, Logger, RunStore } from "../ports.ts";
 import { type CommitInput, toCommitArguments } from "./commit-plan.ts";
@@ -30,6 +30,7 @@ export const defaultCacheBytes: number = 64 * 1024 * 1024;
 export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
   const { connection, keys } = options;
   const readers = createReaders(connection, keys);
+  const transcripts = createTranscriptLoader(connection, keys, options.cacheBytes ?? defaultCacheBytes);
   const warn = createDampedWarning(options.logger);
 
   async function tryCommit(input: CommitInput): Promise<CommitResult> {
@@ -55,7 +56,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     },
 
     load: (runId) => readHead(connection, keys, runId),
-    loadWithMessages: createTranscriptLoader(connection, keys, options.cacheBytes ?? defaultCacheBytes),
+    loadWithMessages: transcripts.load,
 
     async loadWithLastMessage(runId) {
       const { run, entries } = await readHeadWithEntries(connection, keys, runId, [-1, -1]);
@@ -66,7 +67,12 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
       return { run, last };
     },
 
-    commit: (change) => tryCommit({ ...change, fresh: false }),
+    commit(change) {
+      // Sent at once, so that what follows on this connection leaves with it.
+      const committing = tryCommit({ ...change, fresh: false });
+      if (isEnded(change.run)) transcripts.forget(change.run.runId);
+      return committing;
+    },
 
     ...readers,
     ...createOutputs(connection, keys),
