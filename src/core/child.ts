@@ -7,8 +7,6 @@
 // K3. A run that ends owes the ends of all children that its calls wait for; a child that comes to life after that finds
 //     at its first step that nobody waits for it, and ends.
 
-import type { Run, RunStatus, StopReason } from "./run.ts";
-
 /** What becomes of a call whose child did not complete: the model reads why, the run fails, or the child is retried first. */
 export const childFailurePolicies = ["continue", "fail", "retry"] as const;
 export type ChildFailurePolicy = (typeof childFailurePolicies)[number];
@@ -48,15 +46,15 @@ export type RunParent = {
 /** Children that are to end because their parent has. */
 export type LeftChildren = { runIds: string[]; owedAt: number };
 
-/** How a child ended; `gone`: its record is not there any more. */
-export type ChildEnd = { status: RunStatus | "gone"; stopReason?: StopReason | undefined };
-
 export const defaultChildDepth = 5;
 
 const longestRunId = 128;
 
+/** What tells a run from another that had its id before. */
+type Parent = { runId: string; createdAt: number; inputHash: string };
+
 /** The id of the run that a call starts. Told apart from those of another parent that had the same id. */
-export function childIdOf({ runId, createdAt, inputHash }: Run, callId: string): string {
+export function childIdOf({ runId, createdAt, inputHash }: Parent, callId: string): string {
   const end = `.${callId}.${hash(`${runId} ${createdAt} ${inputHash} ${callId}`)}`;
   return `${runId.slice(0, longestRunId - end.length)}${end}`;
 }

@@ -1,19 +1,14 @@
 import type { Effect, Limits } from "./agent.ts";
-import type { ChildEnd, ChildPlan } from "./child.ts";
+import type { ChildPlan } from "./child.ts";
+import type { Manifest, StepTimes } from "./feed-entry.ts";
 import type { AssistantMessage, Content, FullResult, Message, ToolCall, ToolMessageOutcome } from "./message.ts";
-import type { AnswerFrom, Hold, Question, RunError, StopReason, Usage } from "./run.ts";
-import type { WindowPlan } from "./window.ts";
+import type { AnswerFrom, ChildEnd, Hold, Question, RunError, StopReason, Usage } from "./run.ts";
 
-export type { FeedEntry } from "./feed-entry.ts";
+export type { FeedEntry, Manifest, StepTimes } from "./feed-entry.ts";
 
 /** Names a step of a run for ever: the revision that made it owed, and an index among those it made owed. */
 export type StepRef = { owedAt: number; index: number };
 
-/**
- * How a step went. `ms`: whole ms that it lay in its queue and that its call took; `deliveries`: how often it was
- * delivered, if more than once.
- */
-export type StepTimes = { ms: [queueWait: number, perform: number]; deliveries?: number | undefined };
 /** An event of a step that made a call; undefined where none was made. */
 type Timed = { times?: StepTimes | undefined };
 
@@ -50,18 +45,6 @@ export type CallPlan =
       described?: string | undefined;
       policy?: string | undefined;
     };
-
-/** What the model was sent, so that the request can be printed again (invariant 6). */
-export type Manifest = {
-  agentHash: string;
-  /** Half-open ranges of transcript indexes. */
-  messages: [number, number][];
-  tools: string[];
-  /** Parameters that this server does not take; absent if none. */
-  dropped?: string[] | undefined;
-  /** How the window was made of these ranges; absent if the transcript was sent as it is. */
-  window?: Omit<WindowPlan, "messages"> | undefined;
-};
 
 /**
  * What follows a final answer. `reask`: it does not fit the output; the model is told, at most `max` times.

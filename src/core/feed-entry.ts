@@ -1,7 +1,23 @@
-import type { ChildEnd } from "./child.ts";
-import type { Manifest, StepTimes } from "./event.ts";
 import type { ToolMessageOutcome } from "./message.ts";
-import type { AnswerFrom, Hold, RunError, StopReason, Usage } from "./run.ts";
+import type { AnswerFrom, ChildEnd, Hold, RunError, StopReason, Usage } from "./run.ts";
+import type { WindowPlan } from "./window.ts";
+
+/**
+ * How a step went. `ms`: whole ms that it lay in its queue and that its call took; `deliveries`: how often it was
+ * delivered, if more than once.
+ */
+export type StepTimes = { ms: [queueWait: number, perform: number]; deliveries?: number | undefined };
+/** What the model was sent, so that the request can be printed again (invariant 6). */
+export type Manifest = {
+  agentHash: string;
+  /** Half-open ranges of transcript indexes. */
+  messages: [number, number][];
+  tools: string[];
+  /** Parameters that this server does not take; absent if none. */
+  dropped?: string[] | undefined;
+  /** How the window was made of these ranges; absent if the transcript was sent as it is. */
+  window?: Omit<WindowPlan, "messages"> | undefined;
+};
 
 /** Times of the step that an entry tells of; absent where nothing was executed, and in records of older versions. */
 type Took = Partial<StepTimes>;

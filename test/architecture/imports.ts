@@ -105,6 +105,7 @@ export const layers: readonly Layer[] = [
       "read-options.ts",
       "step-workers.ts",
       "worker.ts",
+      "worker-pause.ts",
       "worker-health.ts",
       "presence.ts",
       "fleet.ts",

@@ -81,6 +81,8 @@ describe("public names", () => {
       "type OpenCallView",
       "type OperatorLimits",
       "type PartSource",
+      "type PauseAllOptions",
+      "type PausedFleet",
       "type Policy",
       "type PolicyRule",
       "type RateLimit",
@@ -320,6 +322,7 @@ test("names in Redis", () => {
       "control": "{drover}:r:control",
       "counts": "{drover}:r:counts",
       "endedWith": "{drover}:r:ended:STATUS",
+      "fleetPause": "{drover}:r:pause",
       "gate": {
         "all": [
           "{drover}:r:gate:KEY",

@@ -10,7 +10,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeAnswer, type FakeRequest, turnOf } from "../support/fake-openai.ts";
 import { deletePrefix, startTestRedis, testPrefix } from "../support/redis.ts";
-import { countJobs, makeWorld, resultsOf, runIdOf, type World } from "../support/world.ts";
+import { makeWorld, resultsOf, runIdOf, type World } from "../support/world.ts";
 import { startFleet } from "./support/fleet.ts";
 import { judge } from "./support/judge.ts";
 import { isLong, seeded } from "./support/seed.ts";
@@ -33,9 +33,18 @@ const begun = (world: World): number[] => [
   ...world.ledger.entries().map(({ at }) => at),
 ];
 
-/** Resolves when what was in hand at the pause has ended. */
-async function idle(world: World): Promise<void> {
-  await eventually(async () => (await countJobs(world).catch(() => undefined))?.active === 0 || undefined, 40_000);
+/**
+ * Resolves when what was in hand at the pause has ended: no job is locked. One whose worker is gone stays among the active
+ * ones until somebody takes jobs again.
+ */
+async function idle({ redis, keys }: World): Promise<void> {
+  await eventually(async () => {
+    const locks: string[] = [];
+    for await (const page of redis.scanStream({ match: `${keys.queuePrefix}:*:lock`, count: 1_000 })) {
+      locks.push(...(page as string[]));
+    }
+    return locks.length === 0 || undefined;
+  }, 40_000);
 }
 
 const total = async ({ drover }: World): Promise<number> =>
