@@ -84,7 +84,7 @@ export const guarantees: readonly Guarantee[] = [
   {
     id: "D11",
     promise:
-      "A rolling restart loses no step: what a worker had in hand when it was told to end is finished, or handed back and delivered once more.",
+      "A rolling restart loses no step: what a worker had in hand when it was told to end is finished, or handed back and delivered once more. A failover of Redis leaves no run stuck and loses at most what no replica had; with `durability`, nothing that was acknowledged.",
   },
   {
     id: "D16",

@@ -84,8 +84,9 @@ type Execution = {
 
 async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution): Promise<StepOutcome> {
   const { run, open, call, context } = execution;
+  const refused = await refuseUnsafe(deps, execution);
   const calledAt = deps.clock.now();
-  const outcome = (await refuseUnsafe(deps, execution)) ?? (await execute(deps, agent, execution));
+  const outcome = refused ?? (await execute(deps, agent, execution));
   const answeredAt = deps.clock.now();
   const aborted = context.active.aborted();
   context.pass?.toolEnded(outcome, aborted !== undefined);

@@ -58,13 +58,17 @@ function keepAsking(client: RedisClient): void {
 }
 
 function makeForServer(given: Redis, ours: RedisOptions): Redis {
-  const { sentinels, sentinelCommandTimeout = 1_000 } = given.options;
-  // There is another server to go to. A single one that is silent is waited for.
-  const failover = sentinels?.length ? { socketTimeout: silenceMs, sentinelCommandTimeout } : {};
-  const client = given.duplicate({ ...ours, ...failover });
+  const client = given.duplicate({ ...ours, ...(given.options.sentinels?.length ? failoverOptions(given, ours) : {}) });
   batchWrites(client);
   tolerateHiddenInfo(client);
   return client;
+}
+
+/** There is another server to go to, and another sentinel to ask. A single server that is silent is waited for. */
+function failoverOptions({ options }: Redis, ours: RedisOptions): RedisOptions {
+  const { sentinelCommandTimeout = 1_000, connectTimeout } = { ...options, ...ours };
+  const isDefault = connectTimeout === undefined || connectTimeout === 10_000;
+  return { socketTimeout: silenceMs, sentinelCommandTimeout, ...(isDefault ? { connectTimeout: 2_000 } : {}) };
 }
 
 function makeForCluster(given: Cluster, role: ConnectionRole, ours: RedisOptions): RedisClient {
