@@ -21,7 +21,7 @@ const rules = {
   "import/no-default-export": "error",
   // Spreading a literal groups fields; it costs nothing and reads better than one long line.
   "unicorn/no-useless-spread": "off",
-  "vitest/expect-expect": ["error", { assertFunctionNames: ["expect", "expect*"] }],
+  "vitest/expect-expect": ["error", { assertFunctionNames: ["expect", "expect*", "judge"] }],
   "typescript/no-explicit-any": "error",
   "typescript/no-non-null-assertion": "error",
   // `typeof import("x")` is how a lazily loaded module gets its type.

@@ -12,7 +12,7 @@ const cited = new Set(
   ),
 );
 /** Being written. */
-const pending: ReadonlySet<string> = new Set(ids);
+const pending: ReadonlySet<string> = new Set(["Q22", "Q23", "Q25", "Q34"]);
 
 describe("the 34 known ways in which queues fail", () => {
   test("each has an id, a title and an outcome of its own", () => {

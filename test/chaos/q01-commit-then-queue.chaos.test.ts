@@ -45,7 +45,7 @@ function chosen(random: Random): number[] {
 }
 
 /** One worker after the other, each of which dies in a run of its own and ends that of the one before. */
-async function killChain(world: World, point: Point, commits: readonly number[]): Promise<void> {
+async function expectChain(world: World, point: Point, commits: readonly number[]): Promise<void> {
   const killAt = (index: number): Partial<E2eOptions> => {
     const commit = commits[index];
     return commit === undefined ? {} : { killAt: { point, commit, runId: `${point}-${commit}` } };
@@ -68,11 +68,8 @@ async function killChain(world: World, point: Point, commits: readonly number[])
     expect(result).toMatchObject({ status: "completed", turns: turnCount });
     const since = world.server.requests.slice(before).filter((request) => runIdOf(request) === runId);
     // What was answered and committed is asked no second time, all else once.
-    const turns = Array.from({ length: turnCount - answered }, (_, turn) => answered + turn + 1);
-    expect(
-      since.map(({ body }) => turnOf(body)),
-      runId,
-    ).toEqual(turns);
+    const turns = Array.from({ length: turnCount - answered }, (_, turn) => `${runId}: turn ${answered + turn + 1}`);
+    expect(since.map(({ body }) => `${runId}: turn ${turnOf(body)}`)).toEqual(turns);
   }
 }
 
@@ -82,7 +79,7 @@ test("[Q01] a worker that dies before or after any commit, or once the next step
   await Promise.all(
     points.map(async (point) => {
       const world = await makeWorld({ respond, toolTimeoutMs: 1_000 });
-      await killChain(world, point, chosen(random));
+      await expectChain(world, point, chosen(random));
       await judge(world, { seed: random.seed });
     }),
   );

@@ -41,14 +41,14 @@ async function makeScene(): Promise<Scene> {
 }
 
 /** One run at a time, each with one reply lost; then all of them are judged: every step was made once, to the token. */
-async function tryLosses(random: Random, textOf: (runId: string) => string, alone: boolean): Promise<void> {
+async function expectNoDoubles(random: Random, textOf: (runId: string) => string, alone: boolean): Promise<void> {
   const { world, relay, lose } = await makeScene();
   for (let index = 0; index < repetitions; index += 1) {
     const runId = `lossy-${index}`;
     lose({ runId, turn: random.between(1, turnCount - 1), text: textOf(runId), alone });
     const run = await world.drover.start("e2e", `${runId} go`, { runId });
     expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ status: "completed", turns: turnCount });
-    expect(relay.lost(), runId).toBe(index + 1);
+    expect(relay.lost()).toBe(index + 1);
   }
   expect(world.server.requests.length).toBe(repetitions * turnCount);
   expect(world.ledger.entries().length).toBe(repetitions * 2 * (turnCount - 1));
@@ -59,16 +59,16 @@ async function tryLosses(random: Random, textOf: (runId: string) => string, alon
 
 test("[Q05] [G1] a commit whose reply was lost counts as made, and is made once", async () => {
   // The channel that only a commit names.
-  await tryLosses(seeded(), (runId) => `:r:run:${runId}:ended`, false);
+  await expectNoDoubles(seeded(), (runId) => `:r:run:${runId}:ended`, false);
 });
 
 test("[Q05] [G2] a step whose enqueueing was not answered is queued once", async () => {
   // The data of a job, which only its adding holds.
-  await tryLosses(seeded(), (runId) => `{"runId":"${runId}","owedAt":`, true);
+  await expectNoDoubles(seeded(), (runId) => `{"runId":"${runId}","owedAt":`, true);
 });
 
 test("[Q05] a write of the fleet's counters whose reply was lost charges nobody twice", async () => {
-  await tryLosses(seeded(), () => ":r:gate:", true);
+  await expectNoDoubles(seeded(), () => ":r:gate:", true);
 });
 
 test("[Q05] a start without an id whose reply was lost makes one run", async () => {

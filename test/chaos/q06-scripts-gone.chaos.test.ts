@@ -19,7 +19,7 @@ function respond({ body }: FakeRequest): FakeReply {
   return { text: `turn ${turn}`, toolCalls, delayMs: 30 };
 }
 
-async function finish(world: World, seed: number): Promise<void> {
+async function expectFinish(world: World, seed: number): Promise<void> {
   const run = world.drover.get("scripts");
   expect(await run.result({ timeoutMs: 60_000 })).toMatchObject({ status: "completed", turns: turnCount });
   expect(world.server.requests.length).toBe(turnCount);
@@ -35,7 +35,7 @@ test("[Q06] [G2] a run outlives the flushing of all scripts at random moments", 
     await sleep(random.between(10, 120));
     await world.redis.script("FLUSH");
   }
-  await finish(world, random.seed);
+  await expectFinish(world, random.seed);
 });
 
 test("[Q06] a run outlives a Redis that drops scripts for those of others", async ({ skip }) => {
@@ -50,7 +50,7 @@ test("[Q06] a run outlives a Redis that drops scripts for those of others", asyn
   await world.work();
   await world.drover.start("e2e", "scripts go", { runId: "scripts" });
   for (let index = 0; index < 2_000; index += 1) await world.redis.eval(`return ${index}`, 0);
-  await finish(world, seed);
+  await expectFinish(world, seed);
 });
 
 test("[Q06] a run outlives scripts that are unknown each time they are asked for, alone and in pipelines", async () => {
@@ -64,7 +64,7 @@ test("[Q06] a run outlives scripts that are unknown each time they are asked for
   const stop = relay.rewrite(/evalsha\r\n\$40\r\n[0-9a-f]{40}/g, unknown, flushes * 5);
   onTestFinished(stop);
   await world.drover.start("e2e", "scripts go", { runId: "scripts" });
-  await finish(world, seed);
+  await expectFinish(world, seed);
   expect(relay.rewritten()).toBeGreaterThan(flushes);
 });
 
@@ -85,6 +85,6 @@ test("[Q06] no script is sent in a MULTI, where one host refuses them", async ()
   });
   await world.work();
   await world.drover.start("e2e", "scripts go", { runId: "scripts" });
-  await finish(world, seed);
+  await expectFinish(world, seed);
   expect(refused).toEqual([]);
 });

@@ -36,11 +36,8 @@ export function hurtfulTools(tool: Make, ledger: Ledger): Tool[] {
     tool({ name: "hog", effect: "read" }, async (_args, context) => {
       note("hog", context);
       const kept: unknown[] = [];
-      for (;;) {
-        // Few and large ones: the collector is soon done with them, and the process with itself.
-        kept.push(Array.from({ length: 2_000_000 }, (_, index) => index + 0.5));
-        await sleep(1);
-      }
+      // Few and large ones: the collector is soon done with them, and the process with itself.
+      for (;;) kept.push(Array.from({ length: 2_000_000 }, (_, index) => index + 0.5));
     }),
   ];
 }
