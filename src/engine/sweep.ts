@@ -59,7 +59,7 @@ async function sweepIfFree(deps: SweepDeps, everyMs: number): Promise<void> {
   if (await deps.store.tryLease("sweep", Math.ceil(everyMs / 2))) await sweep(deps);
 }
 
-/** Sweeps every `everyMs` until stopped, each time after the last sweep has ended, and removes runs whose time is over. */
+/** Sweeps at least every `everyMs` until stopped, each time after the last sweep has ended, and removes runs whose time is over. */
 export function startSweeper(
   deps: SweeperDeps,
   { everyMs = 5_000, retention = {} }: SweeperOptions = {},
@@ -68,8 +68,8 @@ export function startSweeper(
   const removeOld = createRetentionTurn(deps, retention);
   async function loop(): Promise<void> {
     while (!stopping.signal.aborted) {
-      // Spread, so that the sweepers of a fleet that was started together do not look together.
-      await deps.clock.sleep(everyMs * (0.75 + Math.random() / 2), stopping.signal);
+      // Spread, so that the sweepers of a fleet that was started together do not look together; never later than said.
+      await deps.clock.sleep(everyMs * (0.5 + Math.random() / 2), stopping.signal);
       if (stopping.signal.aborted) return;
       await sweepIfFree(deps, everyMs).catch((error: unknown) =>
         deps.logger.warn({ error: toError(error).message }, "sweeping failed; it is tried again"),
