@@ -179,13 +179,14 @@ function notDone({ state, child }: OpenCall): string {
   return child?.since === undefined ? "Not executed" : `Not finished by run ${child.runId}, which is ended too`;
 }
 
-/** Whether there may be a run whose result a call waits for. A call that is ready may be starting it just now. */
-const mayHaveChild = ({ state, child }: OpenCall): boolean =>
-  child !== undefined && (state === "ready" || state === "child");
+/** The run whose result a call waits for, if there may be one. A call that is ready may be starting it just now. */
+function childLeftBy({ state, child }: OpenCall): string[] {
+  return child !== undefined && (state === "ready" || state === "child") ? [child.runId] : [];
+}
 
 /** Owes the end of every child that a call still waits for (K3). */
 function leaveChildren(run: Run): void {
-  const left = run.calls.filter(mayHaveChild).flatMap(({ child }) => child?.runId ?? []);
+  const left = run.calls.flatMap(childLeftBy);
   if (left.length === 0) return;
   run.leftChildren = { runIds: [...(run.leftChildren?.runIds ?? []), ...left], owedAt: run.revision };
 }

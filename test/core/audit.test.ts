@@ -31,6 +31,8 @@ test("who did what, in order; what nobody ordered is Drover's own", () => {
     { type: "run_retried", by: "eve" },
     { type: "usage_reported", execution: "x", usage: noUsage },
     { type: "run_ended", status: "cancelled", stopReason: "cancelled", error, by: "fay" },
+    { type: "run_paused", by: "hal", reason: "an incident" },
+    { type: "run_resumed", by: "ida" },
   );
   const about = { ...call, argumentsHash: "h1" };
   expect(auditOf(entries)).toEqual([
@@ -49,6 +51,8 @@ test("who did what, in order; what nobody ordered is Drover's own", () => {
     { at: 113, by: "drover", action: "expired", ...call },
     { at: 115, by: "eve", action: "retried" },
     { at: 117, by: "fay", action: "cancelled", reason: "it broke" },
+    { at: 118, by: "hal", action: "paused", reason: "an incident" },
+    { at: 119, by: "ida", action: "resumed" },
   ]);
 });
 

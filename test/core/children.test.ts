@@ -1,9 +1,10 @@
 // Catches: a call that takes a child's word it should not, or misses one; a run that ends and forgets whom it owes a word.
 import { describe, expect, test } from "vitest";
 import { childIdOf, nextLookAt } from "../../src/core/child.ts";
-import type { RunEvent } from "../../src/core/event.ts";
-import { runIdSchema } from "../../src/core/new-run.ts";
+import type { FeedEntry, RunEvent } from "../../src/core/event.ts";
+import { problemOfStart, runIdSchema } from "../../src/core/new-run.ts";
 import { owed } from "../../src/core/owed.ts";
+import { stepsOf } from "../../src/core/report-steps.ts";
 import { noUsage, type Run } from "../../src/core/run.ts";
 import { waitsForChild } from "../../src/core/transition-children.ts";
 import { answered, childPlan, makeWorld, runPlan, step, type World } from "./support.ts";
@@ -159,6 +160,26 @@ describe("a call whose execution is a run", () => {
     const told = step(counted, ended(childId));
     expect(step(told, finished(told)).run.usage.inputTokens).toBe(1);
   });
+});
+
+test("a start that does not fit is said in words", () => {
+  expect(problemOfStart({ agent: "a", input: "go" })).toBeUndefined();
+  expect(problemOfStart({ agent: "", input: "go" })).toMatch(/^agent: /);
+  expect(problemOfStart(7)).toMatch(/^input: /);
+});
+
+test("the step of a call tells of its child from its start to its end, lost ones apart", () => {
+  const { world, childId } = opened();
+  const at = { seq: 1, turn: 1 };
+  const named = { callId: "call-1-1", tool: "tool", childId };
+  const begun: FeedEntry[] = [{ ...at, at: 10, type: "child_started", ...named, agent: "helper" }];
+  const lost: FeedEntry[] = [...begun, { ...at, at: 20, type: "child_lost", ...named }];
+  const steps = stepsOf({ turn: 1, entries: begun }, started(world).run);
+  expect(steps).toMatchObject([{ kind: "tool", outcome: "open", startedAt: 10, childId }]);
+  // A look is no step of its own.
+  expect(stepsOf({ turn: 1, entries: begun }, step(started(world), ended(childId)).run)).toHaveLength(1);
+  const again = stepsOf({ turn: 1, entries: lost }, world.run);
+  expect(again.map(({ outcome }) => outcome)).toEqual(["lost", "open"]);
 });
 
 describe("a run that is a child", () => {

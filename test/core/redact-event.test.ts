@@ -28,6 +28,14 @@ const answered = (fields: Partial<Extract<RunEvent, { type: "model_answered" }>>
   ...fields,
 });
 
+const finished = {
+  type: "child_finished",
+  step,
+  outcome: "failed",
+  end: { status: "failed", stopReason: "model_error" },
+  usage: noUsage,
+} as const;
+
 const always: RunEvent[] = [
   { type: "model_failed", step, execution: "e", error, usage: noUsage, nextAt: null },
   { type: "window_shrunk", step, execution: "e", budgetTokens: 1, error },
@@ -38,6 +46,8 @@ const always: RunEvent[] = [
   { type: "limit_reached", step, reason: "deadline", message: leak },
   { type: "denied", callId: "c", by: "b", reason: leak },
   { type: "cancel_requested", by: "b", reason: leak },
+  { type: "pause_requested", by: "b", reason: leak },
+  { ...finished, content: "a", fails: error },
 ];
 const content: RunEvent[] = [
   answered({}),
@@ -131,4 +141,10 @@ describe("a feed as it is shown", () => {
     const failed = { ...base, type: "verify_failed", attempt: 1, error, nextAt: null } as RunFeedEvent;
     expect(JSON.stringify(redact(failed))).not.toContain("hunter2");
   });
+});
+
+test("a child's result is redacted where content is, and no error is made up for it", () => {
+  const event: RunEvent = { ...finished, content: leak };
+  expect(redactEvent(event, { redactor, stored: false })).toEqual(event);
+  expect(JSON.stringify(redactEvent(event, { redactor, stored: true }))).not.toContain("hunter2");
 });
