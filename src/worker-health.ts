@@ -21,7 +21,7 @@ export type WorkerHealthOptions = {
   stuckAfterMs?: number | undefined;
 };
 
-export const defaultStuckAfterMs = 300_000;
+const defaultStuckAfterMs = 300_000;
 const answerWithinMs = 2_000;
 
 /** Reads the fleet when it is asked, at most once a second; costs nothing else. */
