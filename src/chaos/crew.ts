@@ -38,55 +38,30 @@ const stopTimeoutMs = 30_000;
 const readyTimeoutMs = 60_000;
 const mostDeserters = 20;
 
-type Member = {
-  child: ChildProcess;
-  ready: Promise<void>;
-  isReady: boolean;
-  doomed: boolean;
-  frozen: boolean;
-  said: string;
+type Member = { child: ChildProcess; isReady: boolean; doomed: boolean; frozen: boolean; said: string };
+
+/** Who is in which place. */
+type Company = {
+  members: Member[];
+  deserters: string[];
+  /** Nobody follows any more. */
+  dismissed: boolean;
 };
 
 export async function startCrew(options: CrewOptions): Promise<Crew> {
   const relays = await Promise.all(Array.from({ length: options.count }, () => startRelay(options.redis)));
-  const members: Member[] = [];
-  const deserters: string[] = [];
-  let closing = false;
-
-  function enlist(place: number): Member {
-    const relay = relays[place] as Relay;
-    const child = launch(options, relay.url);
-    const member: Member = { child, ready: Promise.resolve(), isReady: false, doomed: false, frozen: false, said: "" };
-    child.stderr?.on("data", (chunk: Buffer) => {
-      member.said = (member.said + chunk.toString()).slice(-2_000);
-    });
-    member.ready = new Promise((resolve) => {
-      child.on("message", (message) => {
-        if (message !== "ready") return;
-        member.isReady = true;
-        resolve();
-      });
-      child.once("exit", () => resolve());
-    });
-    child.once("exit", (code, signal) => {
-      if (!member.doomed && !closing) {
-        deserters.push(`a worker ended by itself (${signal ?? `code ${code}`}): ${member.said.trim().slice(-600)}`);
-      }
-      if (closing || deserters.length > mostDeserters) return;
-      members[place] = enlist(place);
-    });
-    return member;
-  }
-
-  function send(place: number, signal: NodeJS.Signals): Member | undefined {
-    const member = members[place];
-    if (!member?.isReady || member.doomed || member.frozen) return undefined;
+  const company: Company = { members: [], deserters: [], dismissed: false };
+  const { deserters } = company;
+  relays.forEach((relay, place) => enlist(options, company, { place, url: relay.url }));
+  const isAtWork = ({ isReady, doomed, frozen }: Member): boolean => isReady && !doomed && !frozen;
+  /** To one that is at work. */
+  const send = (place: number, signal: NodeJS.Signals): Member | undefined => {
+    const member = company.members[place];
+    if (!member || !isAtWork(member)) return undefined;
     member.child.kill(signal);
     return member;
-  }
-
-  for (let place = 0; place < options.count; place += 1) members.push(enlist(place));
-  const crew: Crew = {
+  };
+  return {
     relays,
     kill(place) {
       const member = send(place, "SIGKILL");
@@ -105,24 +80,16 @@ export async function startCrew(options: CrewOptions): Promise<Crew> {
     },
     stop(place) {
       const member = send(place, "SIGTERM");
-      if (!member) return false;
-      member.doomed = true;
-      const timer = setTimeout(() => {
-        deserters.push(
-          `a worker that was told to stop did not within ${stopTimeoutMs / 1_000} s: ${member.said.trim().slice(-600)}`,
-        );
-        member.child.kill("SIGKILL");
-      }, stopTimeoutMs);
-      member.child.once("exit", () => clearTimeout(timer));
-      return true;
+      if (member) awaitStop(member, deserters);
+      return member !== undefined;
     },
-    atWork: () => members.filter(({ isReady, doomed, frozen }) => isReady && !doomed && !frozen).length,
-    pids: () => members.map(({ child }) => child.pid ?? 0),
+    atWork: () => company.members.filter(isAtWork).length,
+    pids: () => company.members.map(({ child }) => child.pid ?? 0),
     async settled() {
       const until = performance.now() + readyTimeoutMs;
-      while (!members.every(({ isReady, doomed, frozen }) => isReady && !doomed && !frozen)) {
+      while (!company.members.every(isAtWork)) {
         if (performance.now() > until || deserters.length > mostDeserters) {
-          const said = members.map((member) => member.said.trim()).find((text) => text !== "") ?? "";
+          const said = company.members.map((member) => member.said.trim()).find((text) => text !== "") ?? "";
           throw new DroverError("unsupported", `The workers do not start. ${deserters.at(-1) ?? said}`);
         }
         await sleep(20);
@@ -130,12 +97,41 @@ export async function startCrew(options: CrewOptions): Promise<Crew> {
     },
     deserters: () => deserters,
     async close() {
-      closing = true;
-      await Promise.all(members.map(({ child }) => end(child)));
+      company.dismissed = true;
+      await Promise.all(company.members.map(({ child }) => end(child)));
       await Promise.all(relays.map((relay) => relay.close()));
     },
   };
-  return crew;
+}
+
+function enlist(options: CrewOptions, company: Company, { place, url }: { place: number; url: string }): void {
+  const child = launch(options, url);
+  const member: Member = { child, isReady: false, doomed: false, frozen: false, said: "" };
+  company.members[place] = member;
+  child.stderr?.on("data", (chunk: Buffer) => {
+    member.said = (member.said + chunk.toString()).slice(-2_000);
+  });
+  child.on("message", (message) => {
+    member.isReady ||= message === "ready";
+  });
+  child.once("exit", (code, signal) => {
+    if (company.dismissed) return;
+    const { deserters } = company;
+    if (!member.doomed) {
+      deserters.push(`a worker ended by itself (${signal ?? `code ${code}`}): ${member.said.trim().slice(-600)}`);
+    }
+    if (deserters.length <= mostDeserters) enlist(options, company, { place, url });
+  });
+}
+
+function awaitStop(member: Member, deserters: string[]): void {
+  member.doomed = true;
+  const timer = setTimeout(() => {
+    const said = member.said.trim().slice(-600);
+    deserters.push(`a worker that was told to stop did not within ${stopTimeoutMs / 1_000} s: ${said}`);
+    member.child.kill("SIGKILL");
+  }, stopTimeoutMs);
+  member.child.once("exit", () => clearTimeout(timer));
 }
 
 function launch({ program, worker }: CrewOptions, redisUrl: string): ChildProcess {

@@ -3,15 +3,15 @@ import { join } from "node:path";
 import { z } from "zod";
 import { type Execution, executionSchema } from "./execution.ts";
 
-const modelCallSchema = z.object({
+const modelCallSchema: z.ZodType<ModelCall> = z.object({
   runId: z.string(),
   turn: z.int(),
   attempt: z.int(),
   pid: z.int(),
-  /** Epoch ms. */
   at: z.number(),
 });
-export type ModelCall = z.infer<typeof modelCallSchema>;
+/** `at`: epoch ms. */
+export type ModelCall = { runId: string; turn: number; attempt: number; pid: number; at: number };
 
 /** What worker processes did, in files beside Redis: that is what is being tested. A line is whole or not there. */
 export type Ledger = {

@@ -43,13 +43,13 @@ async function happen(given: TimedFault, { crew, redis, prefix, tally }: Scene):
     case "kill":
       return kill();
     case "kill_at_write":
-      return relay?.lieInWait({ kind: "at_write", then: kill });
+      return relay?.lieInWait({ kind: "at_write", spring: kill });
     case "kill_after_write":
-      return relay?.lieInWait({ kind: "after_write", then: kill });
+      return relay?.lieInWait({ kind: "after_write", spring: kill });
     case "lose_write":
-      return relay?.lieInWait({ kind: "lose_write", then: () => void (tally.outages += 1) });
+      return relay?.lieInWait({ kind: "lose_write", spring: () => void (tally.outages += 1) });
     case "lose_reply":
-      return relay?.lieInWait({ kind: "lose_reply", then: () => void (tally.lostReplies += 1) });
+      return relay?.lieInWait({ kind: "lose_reply", spring: () => void (tally.lostReplies += 1) });
     case "cut":
       tally.outages += 1;
       return relay?.cut();

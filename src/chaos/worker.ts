@@ -13,7 +13,7 @@ import type { Scripts } from "./script.ts";
 
 /** How a worker process is to be; it travels in its environment, as JSON. */
 export const workerVariable = "DROVER_CHAOS_WORKER";
-const optionsSchema = z.object({
+const optionsSchema: z.ZodType<WorkerOptions> = z.object({
   redisUrl: z.string(),
   prefix: z.string(),
   dir: z.string(),
@@ -21,7 +21,16 @@ const optionsSchema = z.object({
   stubMs: z.int(),
   concurrency: z.int(),
 });
-export type WorkerOptions = z.infer<typeof optionsSchema>;
+export type WorkerOptions = {
+  redisUrl: string;
+  prefix: string;
+  /** Where the ledger is. */
+  dir: string;
+  seed: number;
+  /** How long a stub takes at most. */
+  stubMs: number;
+  concurrency: number;
+};
 
 export type WorkerParts = {
   agents: readonly Agent[];

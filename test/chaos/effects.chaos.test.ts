@@ -15,7 +15,11 @@ import { isLong, seeded } from "./support/seed.ts";
 const kills = isLong ? 10_000 : 300;
 const done = new Set<string>();
 
-function effect(name: string, more: Partial<Parameters<typeof defineTool>[0]>, act = recordEffect): Tool {
+function effect(
+  name: string,
+  more: Partial<Parameters<typeof defineTool>[0]>,
+  act: (key: string, what: string) => void = recordEffect,
+): Tool {
   return defineTool({
     name,
     description: `The tool ${name}.`,
@@ -76,7 +80,7 @@ test(`[G4] [D18] ${kills} kills between an effect and its commit: at most once, 
       if (totals.kills >= kills) break;
       done.clear();
       const played = await play({ ...options, schedule: [fault] });
-      expect(judgePlay(options, runId, played, undisturbed), JSON.stringify(fault)).toEqual([]);
+      expect({ fault, findings: judgePlay(options, runId, played, undisturbed) }).toEqual({ fault, findings: [] });
       add(totals, played);
     }
     totals.plays += 1;

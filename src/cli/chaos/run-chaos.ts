@@ -37,6 +37,7 @@ const randomPlays = 150;
 const mostAtOnce = 30;
 const faultEveryMs = 700;
 const shrinkTries = 8;
+const mostTold = 10;
 
 /** Plays chaos with the agents of a file. @returns 0 only if everything was as it must be. */
 export async function runChaos(context: Context, file: string, command: ChaosCommand): Promise<number> {
@@ -120,7 +121,7 @@ async function searchAgent(
 }
 
 async function searchProcesses(play: Play, ends: Map<string, Evidence["ends"]>): Promise<Failure | undefined> {
-  const { command, seed, agents, parts } = play;
+  const { command, seed, parts } = play;
   const { workers, minutes, runs } = command;
   // Faster than that, and kills leave no worker the time to do anything.
   const durationMs = Math.min(minutes * 60_000, Math.max(15_000, runs * 500));
@@ -197,35 +198,37 @@ async function replay(play: Play, schedule: Schedule): Promise<Failure | undefin
   return findings.length > 0 ? { schedule, findings } : undefined;
 }
 
-function conclude({ context, file, command, parts, seed, mode, say }: Play, failure: Failure | undefined): number {
-  const { output, program } = context;
+function conclude(play: Play, failure: Failure | undefined): number {
+  const { context, parts, seed, command, say } = play;
+  const { output } = context;
   const green = failure === undefined && parts.every(({ tally }) => isGreen(tally));
-  const again = failure && { schedule: failure.schedule, file: keepSchedule(context, failure, command.schedule) };
+  const replay = failure && replayOf(play, failure);
+  if (command.json) {
+    output.json({ ok: green, seed, parts, ...(failure ? { failure, replay } : {}) });
+    return green ? 0 : 1;
+  }
+  tellTable(output, parts);
+  if (green) say(output.mark("green", `All was right, seed ${seed}: nothing lost, nothing twice, nothing stuck.`));
+  if (failure) tellFailure(play, failure, replay ?? "");
+  return green ? 0 : 1;
+}
+
+function tellFailure({ context: { output }, seed, say }: Play, { findings, schedule }: Failure, replay: string): void {
+  for (const { runId, message } of findings.slice(0, mostTold)) say(output.mark("red", `Wrong: ${runId}: ${message}`));
+  const { faults } = schedule;
+  const told = JSON.stringify(faults.slice(0, mostTold));
+  say(faults.length === 0 ? "It takes no fault." : `It takes ${count(faults.length, "fault")}: ${told}`);
+  say(`Seed ${seed}. Play it again: ${replay}`);
+}
+
+/** The command that plays a failure again. */
+function replayOf({ context, file, command, mode }: Play, failure: Failure): string {
+  const schedule = keepSchedule(context, failure, command.schedule);
   const options = [
     ...(mode === "harmless" ? [] : [mode === "real" ? "--real-tools" : "--stub-tools"]),
     ...(command.script === undefined ? [] : ["--script", command.script]),
   ];
-  const replayWith = again && [program, "chaos", file, "--schedule", again.file, ...options].join(" ");
-  if (command.json) {
-    output.json({ ok: green, seed, parts, ...(failure ? { failure, replay: replayWith } : {}) });
-    return green ? 0 : 1;
-  }
-  tellTable(output, parts);
-  if (!failure) {
-    say(green ? output.mark("green", `All was right, seed ${seed}: nothing lost, nothing twice, nothing stuck.`) : "");
-    return green ? 0 : 1;
-  }
-  for (const { runId, message } of failure.findings.slice(0, 10)) {
-    say(output.mark("red", `Wrong: ${runId}: ${message}`));
-  }
-  const { faults } = failure.schedule;
-  say(
-    faults.length === 0
-      ? "It takes no fault."
-      : `It takes ${count(faults.length, "fault")}: ${JSON.stringify(faults.slice(0, 10))}`,
-  );
-  say(`Seed ${seed}. Play it again: ${replayWith}`);
-  return 1;
+  return [context.program, "chaos", file, "--schedule", schedule, ...options].join(" ");
 }
 
 /** Where the schedule of a failure is kept, beside the private Redis. */
