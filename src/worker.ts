@@ -94,16 +94,14 @@ async function takeSteps(
   options: WorkOptions,
   known: readonly Finding[],
 ): Promise<WorkerHandle> {
-  const { clock, shards } = backend;
+  const { clock } = backend;
   const queues = options.queues ?? [...ownQueues, ...new Set([...deps.toolQueues.values()].flat())];
   const served = toServed(queues.map(toQueue));
   const { concurrency = defaultConcurrency } = options;
   const pause = await openWorkerPause(backend);
   const worker = createStepWorkers(backend, {
     connect: () => makeClient(deps.redis, "worker", "drover-step-worker"),
-    prefix: deps.prefix,
-    queues: served,
-    concurrency,
+    ...{ prefix: deps.prefix, queues: served, concurrency },
     telemetry: deps.telemetry,
     lockMs: options.lockMs,
     graceMs: options.graceMs,
@@ -115,8 +113,7 @@ async function takeSteps(
     pause.stop();
     throw error;
   });
-  const { retention } = deps;
-  const sweepers = shards.map(({ store, queue }) => startSweeper({ ...backend, store, queue }, { retention }));
+  const sweepers = startSweepers(backend, deps);
   const stopWatching = watchSettings({ ...backend, prefix: deps.prefix, durability: deps.durability, known });
   const id = createIds().token();
   const stopObserving = deps.telemetry.observeFleet(readInTurn(backend, id));
@@ -136,7 +133,7 @@ async function takeSteps(
     stopObserving();
     pause.stop();
     stopWatching();
-    await Promise.all(sweepers.map((sweeper) => sweeper.stop()));
+    await sweepers.stop();
     await backend.close();
   });
   return {
@@ -151,6 +148,22 @@ async function takeSteps(
     stop,
   };
 }
+
+/** Each shard has its own, so that one that cannot be reached holds up no other. */
+function startSweepers(backend: Backend, { retention }: WorkerDeps): { stop(): Promise<void> } {
+  const sweepers = backend.shards.map(({ store, queue }) => startSweeper({ ...backend, store, queue }, { retention }));
+  return {
+    async stop() {
+      const { promise: over, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, sweepEndMs);
+      await Promise.race([Promise.all(sweepers.map((sweeper) => sweeper.stop())), over]);
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** A sweeper that asks a Redis which is away waits for it; a stopping worker does not. */
+const sweepEndMs = 500;
 
 /** Does it when it is first asked for, and for all who ask. */
 function once(work: () => Promise<void>): () => Promise<void> {

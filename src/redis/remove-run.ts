@@ -15,21 +15,10 @@ export async function removeRun(
   run: Run,
   leftAt?: number,
 ): Promise<boolean> {
-  const plan = toRemoveArguments(keys, run, leftAt);
-  const [removed] = await connection.use((client) => runScript(client, removeScript, plan));
-  return removed === 1;
-}
-
-/** Keys and arguments of the script that removes a run, as its header describes them. */
-export function toRemoveArguments(
-  keys: Keys,
-  run: Run,
-  leftAt?: number,
-): { keys: string[]; args: (string | number)[] } {
   const { session } = run;
   const { head, messages, results, feed, live, outputs } = keys.run(run.runId);
   const indexes = indexRemovals(keys, run);
-  return {
+  const plan = {
     keys: [
       ...[head, messages, results, feed, live, outputs, keys.owing],
       ...indexes.map(([key]) => key),
@@ -44,4 +33,6 @@ export function toRemoveArguments(
       ...indexes.flatMap(([, ...change]) => change),
     ],
   };
+  const [removed] = await connection.use((client) => runScript(client, removeScript, plan));
+  return removed === 1;
 }

@@ -127,12 +127,12 @@ describe("on a cluster of three masters", () => {
   });
 
   test("[Q21] a prefix without a hash tag is refused by name", async () => {
-    const drover = (more: object) => {
+    const list = async (more: object): Promise<unknown> => {
       const made = createDrover({ redis: cluster.url, prefix: "untagged", logger: createSilentLogger(), ...more });
       return made.list().finally(() => made.close());
     };
     for (const more of [{}, { shards: 3 }]) {
-      await expect(async () => drover(more)).rejects.toThrow(/prefix.*\{untagged\}/s);
+      await expect(list(more)).rejects.toThrow(/prefix.*\{untagged\}/s);
     }
     expect((await keysByMaster(cluster)).flat().filter((key) => key.startsWith("untagged"))).toEqual([]);
   });
@@ -178,11 +178,11 @@ async function expectTogether(world: World, cluster: RedisCluster, sessions: Map
   }
   expect(slotsOf.size).toBeGreaterThan(10);
   for (const [runId, slots] of slotsOf) {
-    expect(slots.size, runId).toBe(1);
+    expect({ runId, slots: slots.size }).toEqual({ runId, slots: 1 });
     const session = sessions.get(runId);
     if (session === undefined) continue;
     const prefix = prefixes[shardOf(session, shards)] ?? "";
-    expect([...slots], runId).toEqual([await cluster.slotOf(prefix)]);
+    expect({ runId, slots: [...slots] }).toEqual({ runId, slots: [await cluster.slotOf(prefix)] });
   }
   // Every master has runs, and equally many of the shards.
   const held = byMaster.map((keys) =>
