@@ -55,6 +55,8 @@ test("every address is in it", async () => {
       "GET /runs/{runId}/calls/{callId}/result",
       "GET /runs/{runId}/events",
       "POST /runs/{runId}/cancel",
+      "POST /runs/{runId}/pause",
+      "POST /runs/{runId}/resume",
       "POST /runs/{runId}/retry",
       "POST /runs/{runId}/input",
       "POST /runs/{runId}/calls/{callId}/approve",
@@ -64,6 +66,8 @@ test("every address is in it", async () => {
       "GET /agents",
       "GET /fleet",
       "GET /metrics",
+      "POST /fleet/pause",
+      "POST /fleet/resume",
     ]
   `);
 });
@@ -143,6 +147,12 @@ test("what is answered is what the document says", async () => {
   await ask("POST", "/runs/{runId}/calls/{callId}/approve", `${at}/approve`, {});
   await ask("POST", "/runs/{runId}/calls/{callId}/deny", "/runs/none/calls/x/deny", {});
   await ask("POST", "/runs/{runId}/input", "/runs/r-1/input", { input: "more" });
+  await ask("POST", "/runs/{runId}/pause", "/runs/r-1/pause", { reason: "look" });
+  await ask("GET", "/runs", "/runs");
+  await ask("POST", "/runs/{runId}/resume", "/runs/r-1/resume", {});
+  await ask("POST", "/fleet/pause", "/fleet/pause", { reason: "look" });
+  await ask("GET", "/fleet", "/fleet");
+  await ask("POST", "/fleet/resume", "/fleet/resume", {});
   await ask("POST", "/runs/{runId}/calls/{callId}/answer", `${at}/answer`, { value: "home" });
   await ask("GET", "/runs/{runId}/events", "/runs/r-1/events");
   const { eventSeq } = (await http.store.load("r-1")) ?? { eventSeq: 0 };
