@@ -21,7 +21,7 @@ export const modelIndex = 0;
 export const wakeIndex = 1_000_000;
 export const sessionIndex = 1_000_001;
 export const notifyIndex = 1_000_002;
-export const childrenIndex = 1_000_003;
+const childrenIndex = 1_000_003;
 
 /**
  * Which steps the run needs now, each perhaps not before a time. Empty if it only waits for somebody outside or for others of its
