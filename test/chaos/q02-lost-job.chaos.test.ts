@@ -31,7 +31,7 @@ async function approve(run: RunHandle): Promise<string> {
 /** The job of the approved call's step, the only one that the run has. */
 async function jobOf(world: World, run: RunHandle): Promise<string> {
   return eventually(async () => {
-    const ids = await world.redis.zrange(`${world.keys.queuePrefix}:tools:prioritized`, "0", "-1");
+    const ids = await world.redis.zrange(`${world.keys.queuePrefix}:model:prioritized`, "0", "-1");
     return ids.find((id) => id.endsWith(`-${run.id}`));
   });
 }
@@ -57,11 +57,11 @@ test("[Q02] a lost job, and one that lies among the failed, is queued again with
   for (const worker of fleet.places) worker?.stop();
   await Promise.all([approve(deleted), approve(failed)]);
 
-  const tools = `${world.keys.queuePrefix}:tools`;
+  const queue = `${world.keys.queuePrefix}:model`;
   const [lostJob, failedJob] = [await jobOf(world, deleted), await jobOf(world, failed)];
-  await world.redis.del(`${tools}:${lostJob}`);
-  await world.redis.zrem(`${tools}:prioritized`, lostJob, failedJob);
-  await world.redis.zadd(`${tools}:failed`, Date.now(), failedJob);
+  await world.redis.del(`${queue}:${lostJob}`);
+  await world.redis.zrem(`${queue}:prioritized`, lostJob, failedJob);
+  await world.redis.zadd(`${queue}:failed`, Date.now(), failedJob);
   await age(world, [deleted, failed, busy, later]);
 
   const resumedAt = Date.now();

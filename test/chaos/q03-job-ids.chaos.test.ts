@@ -68,8 +68,8 @@ async function replayAll(world: World, runId: string): Promise<void> {
   const revision = Number(await world.redis.hget(world.keys.run(runId).head, "rev"));
   const kinds = [
     ["model", "model", 0],
-    ["tools", "tool", 1],
-    ["tools", "tool", 2],
+    ["model", "tool", 1],
+    ["model", "tool", 2],
   ] as const;
   for (let owedAt = 1; owedAt <= revision; owedAt += 1) {
     for (const [queue, name, index] of kinds) {

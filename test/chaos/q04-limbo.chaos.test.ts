@@ -24,7 +24,7 @@ const respond =
 /** The step that the next commit will make owed, as data in no list. */
 async function putInLimbo(world: World, runId: string): Promise<void> {
   const revision = Number(await world.redis.hget(world.keys.run(runId).head, "rev"));
-  await putRemnant(world, { queue: "tools", runId, owedAt: revision + 1, index: 1 });
+  await putRemnant(world, { queue: "model", runId, owedAt: revision + 1, index: 1 });
 }
 
 test("[Q04] a step whose job is in no list is found and queued again, also after an enqueue that failed in its middle", async () => {
@@ -33,20 +33,20 @@ test("[Q04] a step whose job is in no list is found and queued again, also after
     if (turnOf(request.body) !== 2) return;
     if (runIdOf(request) === "limbo") await putInLimbo(world, "limbo");
     // The script that adds the next step writes its data, and then meets a key of another type.
-    if (runIdOf(request) === "spoilt") await world.redis.set(`${tools}:prioritized`, "no sorted set");
+    if (runIdOf(request) === "spoilt") await world.redis.set(`${queue}:prioritized`, "no sorted set");
   };
   const world: World = await makeWorld({ respond: respond(mischief) });
-  const tools = `${world.keys.queuePrefix}:tools`;
+  const queue = `${world.keys.queuePrefix}:model`;
   await world.work();
   const startedAt = Date.now();
   const runs = await Promise.all(
     ["limbo", "spoilt"].map((runId) => world.drover.start("e2e", `${runId} go`, { runId })),
   );
   await eventually(async () => {
-    const [jobs] = await world.redis.scan("0", "MATCH", `${tools}:*-spoilt`, "COUNT", 10_000);
-    return jobs.length > 0 && (await world.redis.type(`${tools}:prioritized`)) === "string" ? true : undefined;
+    const [jobs] = await world.redis.scan("0", "MATCH", `${queue}:*-1-spoilt`, "COUNT", 10_000);
+    return jobs.length > 0 && (await world.redis.type(`${queue}:prioritized`)) === "string" ? true : undefined;
   });
-  await world.redis.del(`${tools}:prioritized`);
+  await world.redis.del(`${queue}:prioritized`);
   const results = await resultsOf(runs, limitMs);
   expect(results.map(({ turns }) => turns)).toEqual([lastTurn, lastTurn]);
   expect(Date.now() - startedAt).toBeLessThan(limitMs);

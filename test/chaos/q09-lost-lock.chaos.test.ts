@@ -15,9 +15,9 @@ const calling =
   ({ body }: FakeRequest): FakeReply =>
     turnOf(body) > 1 ? { text: "done" } : { toolCalls: [{ name, arguments: { note: "a", takeMs } }] };
 
-/** Deletes the lock of the only job at work in a queue, and says when. */
-async function deleteLock({ redis, keys }: World, queue: string): Promise<number> {
-  const base = `${keys.queuePrefix}:${queue}`;
+/** Deletes the lock of the only job at work, and says when. */
+async function deleteLock({ redis, keys }: World): Promise<number> {
+  const base = `${keys.queuePrefix}:model`;
   const jobId = await eventually(async () => (await redis.lindex(`${base}:active`, 0)) ?? undefined);
   expect(await redis.del(`${base}:${jobId}:lock`)).toBe(1);
   return Date.now();
@@ -33,7 +33,7 @@ test("[Q09] a tool that may be repeated is aborted within a renewal once its loc
   await Promise.all([world.work(), world.work()]);
   const run = await world.drover.start("e2e", "ticking go", { runId: "ticking" });
   await eventually(() => (ticks(world) >= 3 ? true : undefined));
-  await deleteLock(world, "tools");
+  await deleteLock(world);
   const before = ticks(world);
   expect(await run.result({ timeoutMs: takeMs + 30_000 })).toMatchObject({ status: "completed", output: "done" });
   // Whoever took it then has ticked to the end, and before it the first one for as long as it took to tell it.
@@ -51,7 +51,7 @@ test("[Q09] a model call is aborted within a renewal once its lock is gone", asy
   const run = await world.drover.start("e2e", "asking go", { runId: "asking" });
   await world.server.received(0);
   await world.work();
-  const lostAt = await deleteLock(world, "model");
+  const lostAt = await deleteLock(world);
   expect((await world.server.closedBy(0)) - lostAt).toBeLessThan(renewalMs + 1_000);
   expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ status: "completed", output: "again" });
   await judge(world, { seed });
@@ -63,7 +63,7 @@ test("[Q09] [G4] a begun tool that may not be repeated goes on, since nobody els
   await Promise.all([world.work(), world.work()]);
   const run = await world.drover.start("e2e", "once go", { runId: "once" });
   await eventually(() => (ticks(world) >= 3 ? true : undefined));
-  await deleteLock(world, "tools");
+  await deleteLock(world);
   expect(await run.result({ timeoutMs: takeMs + 30_000 })).toMatchObject({ status: "completed", output: "done" });
   expect(ticks(world)).toBe(takeMs / tickMs);
   expect(new Set(world.ledger.entries().map(({ pid }) => pid)).size).toBe(1);
