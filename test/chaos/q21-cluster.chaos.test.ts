@@ -129,7 +129,11 @@ describe("on a cluster of three masters", () => {
   test("[Q21] a prefix without a hash tag is refused by name", async () => {
     const list = async (more: object): Promise<unknown> => {
       const made = createDrover({ redis: cluster.url, prefix: "untagged", logger: createSilentLogger(), ...more });
-      return made.list().finally(() => made.close());
+      try {
+        return await made.list();
+      } finally {
+        await made.close();
+      }
     };
     for (const more of [{}, { shards: 3 }]) {
       await expect(list(more)).rejects.toThrow(/prefix.*\{untagged\}/s);
