@@ -11,6 +11,7 @@ export type Operation = (typeof operations)[keyof typeof operations];
 
 /** Names of the spans that no convention covers. */
 export const spanNames = {
+  part: "drover.run.part",
   start: "drover.run.start",
   approval: "drover.approval",
   answer: "drover.answer",

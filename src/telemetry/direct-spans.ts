@@ -35,7 +35,7 @@ export function createDirectSpans(processor: SpanProcessor, origin: SpanOrigin):
       duration: toHrTime(Math.max(0, plan.endedAt - plan.startedAt)),
       status: { code: failed ? SpanStatusCode.ERROR : SpanStatusCode.UNSET },
       attributes: plan.attributes,
-      links: [],
+      links: (plan.links ?? []).map((link) => ({ context: { ...link, traceFlags } })),
       events: [],
       ended: true,
       resource,

@@ -15,6 +15,8 @@ export type SpanPlan = {
   startedAt: number;
   endedAt: number;
   attributes: Attributes;
+  /** Spans of other traces that it goes on from. */
+  links?: { traceId: string; spanId: string }[] | undefined;
   /** Set if the operation ended in error; the span's status is then ERROR. */
   errorType?: string | undefined;
 };

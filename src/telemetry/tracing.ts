@@ -3,6 +3,7 @@ import {
   type Context,
   context,
   createContextKey,
+  type Link,
   ROOT_CONTEXT,
   type Span,
   type SpanContext,
@@ -19,6 +20,7 @@ import type { Traces } from "./combine.ts";
 import { createGuard } from "./guard.ts";
 import { reserveTrace, type StepName, stepSpanId } from "./ids.ts";
 import { createNoTelemetry, parentOf } from "./no-telemetry.ts";
+import { inPart, planPart } from "./parts.ts";
 import type { ReservedIds } from "./reserved-ids.ts";
 import type { SpanChannel } from "./span-channel.ts";
 import { contentOf, planApproval, planEnd, planRoot, planStart, planStep, type SpanPlan, stepNameOf } from "./spans.ts";
@@ -78,10 +80,13 @@ export function createTelemetry(
     },
     recordStart: (run) => emit(run, () => planStart(run)),
     withStep: (run, step, fn) => {
-      const active = guard(() => contextOf(run.trace, stepSpanId(run.runId, step)));
+      const active = guard(() => contextOf(inPart(run, step.turn).trace, stepSpanId(run.runId, step)));
       return active ? context.with(active, fn) : fn();
     },
-    recordStep(span) {
+    recordStep(given) {
+      const span = { ...given, run: inPart(given.run, given.turn) };
+      const part = planPart(given);
+      if (part) emit(span.run, () => part);
       if (!channel || captureContent)
         emit(span.run, () => planStep(span, captureContent ? contentOf(span) : undefined));
       else guard(() => isSampled(span.run.trace) && channel.put({ type: "step", step: factsOf(span) }));
@@ -225,8 +230,12 @@ function spanRedactor(redactor: Redactor, clean: (text: string) => string): (pla
 
 /** Times go as dates: SDKs before 3 take a number that lies before this process's start for a time since it. */
 function start(tracer: Tracer, span: SpanPlan, parent: Context): Span {
-  const { name, kind, attributes } = span;
-  return tracer.startSpan(name, { kind, attributes, startTime: new Date(span.startedAt) }, parent);
+  const { name, kind, attributes, links = [] } = span;
+  return tracer.startSpan(
+    name,
+    { kind, attributes, links: links.map(toLink), startTime: new Date(span.startedAt) },
+    parent,
+  );
 }
 
 /** Makes a span that was begun before its plan was known what the plan says. */
@@ -241,4 +250,8 @@ function finish(span: Span, plan: SpanPlan): void {
     span.setStatus({ code: SpanStatusCode.ERROR });
   }
   span.end(new Date(Math.max(plan.startedAt, plan.endedAt)));
+}
+
+function toLink(link: { traceId: string; spanId: string }): Link {
+  return { context: { ...link, traceFlags: TraceFlags.SAMPLED } };
 }

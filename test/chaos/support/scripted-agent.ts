@@ -29,3 +29,24 @@ export function scriptedAgent({ turnCount, text = String, note = String }: Scrip
   const limits = { maxTurns: turnCount };
   return defineAgent({ name: "scripted", instructions: "Go on.", model: scriptedModel(script), tools: [look], limits });
 }
+
+/** An agent named `wide` that calls its tool so many times at once, and then answers. */
+export function wideAgent(width: number, note: string): Agent {
+  const look = defineTool({
+    name: "look",
+    description: 'Looks. Example: {"note":"a"}',
+    parameters: z.object({ note: z.string() }),
+    effect: "read",
+    execute: (args) => args.note,
+  });
+  const toolCalls = Array.from({ length: width }, (_, index) => ({
+    name: "look",
+    arguments: { note: `${note} ${index}` },
+  }));
+  return defineAgent({
+    name: "wide",
+    instructions: "Go on.",
+    model: scriptedModel([{ toolCalls }, "done"]),
+    tools: [look],
+  });
+}
