@@ -16,7 +16,7 @@ const { values } = parseArgs({
     seeds: { type: "string" },
     only: { type: "string", default: "" },
     /** Of one file. */
-    minutes: { type: "string", default: "15" },
+    minutes: { type: "string", default: "45" },
   },
 });
 const folder = "test/chaos";

@@ -13,6 +13,7 @@ import { defineTool, type Tool } from "../../src/tools/define-tool.ts";
 import { isLong, seeded } from "./support/seed.ts";
 
 const kills = isLong ? 10_000 : 300;
+const timeLimitMs = isLong ? 2_400_000 : 120_000;
 const done = new Set<string>();
 
 function effect(
@@ -63,36 +64,40 @@ function placesBetween(calls: readonly string[]): PointFault[] {
   });
 }
 
-test(`[G4] [D18] ${kills} kills between an effect and its commit: at most once, and each unknown outcome is told`, async () => {
-  const random = seeded();
-  const totals = { kills: 0, once: 0, twice: 0, unknown: 0, untold: 0, completed: 0, plays: 0 };
-  while (totals.kills < kills) {
-    const runId = `effects-${totals.plays}`;
-    const script: Script = [
-      { text: "both", toolCalls: random.shuffled(tools).flatMap((tool) => makeCall(tool, random) ?? []) },
-      { text: "one", toolCalls: [random.pick(tools)].flatMap((tool) => makeCall(tool, random) ?? []) },
-      { text: "done", toolCalls: [] },
-    ];
-    const options = { agent, runId, seed: random.seed, scripts: () => script, isReal };
-    done.clear();
-    const undisturbed = await play({ ...options, schedule: [] });
-    for (const fault of placesBetween(undisturbed.calls)) {
-      if (totals.kills >= kills) break;
+test(
+  `[G4] [D18] ${kills} kills between an effect and its commit: at most once, and each unknown outcome is told`,
+  async () => {
+    const random = seeded();
+    const totals = { kills: 0, once: 0, twice: 0, unknown: 0, untold: 0, completed: 0, plays: 0 };
+    while (totals.kills < kills) {
+      const runId = `effects-${totals.plays}`;
+      const script: Script = [
+        { text: "both", toolCalls: random.shuffled(tools).flatMap((tool) => makeCall(tool, random) ?? []) },
+        { text: "one", toolCalls: [random.pick(tools)].flatMap((tool) => makeCall(tool, random) ?? []) },
+        { text: "done", toolCalls: [] },
+      ];
+      const options = { agent, runId, seed: random.seed, scripts: () => script, isReal };
       done.clear();
-      const played = await play({ ...options, schedule: [fault] });
-      expect({ fault, findings: judgePlay(options, runId, played, undisturbed) }).toEqual({ fault, findings: [] });
-      add(totals, played);
+      const undisturbed = await play({ ...options, schedule: [] });
+      for (const fault of placesBetween(undisturbed.calls)) {
+        if (totals.kills >= kills) break;
+        done.clear();
+        const played = await play({ ...options, schedule: [fault] });
+        expect({ fault, findings: judgePlay(options, runId, played, undisturbed) }).toEqual({ fault, findings: [] });
+        add(totals, played);
+      }
+      totals.plays += 1;
     }
-    totals.plays += 1;
-  }
-  process.stdout.write(
-    `effects: ${totals.kills} kills between an effect and its commit, ${totals.completed} runs completed, ` +
-      `${totals.once} effects of tools that may not run again, ${totals.twice} of them twice, ` +
-      `${totals.unknown} unknown outcomes told, ${totals.untold} not told\n`,
-  );
-  expect(totals).toMatchObject({ twice: 0, untold: 0, completed: totals.kills });
-  expect(totals.unknown).toBeGreaterThan(totals.kills / 10);
-});
+    process.stdout.write(
+      `effects: ${totals.kills} kills between an effect and its commit, ${totals.completed} runs completed, ` +
+        `${totals.once} effects of tools that may not run again, ${totals.twice} of them twice, ` +
+        `${totals.unknown} unknown outcomes told, ${totals.untold} not told\n`,
+    );
+    expect(totals).toMatchObject({ twice: 0, untold: 0, completed: totals.kills });
+    expect(totals.unknown).toBeGreaterThan(totals.kills / 10);
+  },
+  timeLimitMs,
+);
 
 /** Counted here from what took place, without the judge. */
 function add(
