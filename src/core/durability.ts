@@ -1,15 +1,20 @@
 import { z } from "zod";
 
 /** What an acknowledgement promises beyond what the primary has in its memory. All off by default. */
-export const durabilitySchema = z.strictObject({
-  /** On so many replicas it must be. Fewer than there are: a failover should promote one of those. */
-  replicas: z.int().min(0).max(16).optional(),
+export type Durability = {
+  /** On so many replicas it must be. As many as there are hold whichever is promoted. */
+  replicas?: number | undefined;
   /** True: on the primary's disk. A number: on the disks of so many replicas as well. Needs Redis 7.2 and `appendonly`. */
+  fsync?: boolean | number | undefined;
+  /** How long to wait for it, in ms, before what was asked for is not acknowledged; default 1,000. */
+  timeoutMs?: number | undefined;
+};
+
+export const durabilitySchema: z.ZodType<Durability> = z.strictObject({
+  replicas: z.int().min(0).max(16).optional(),
   fsync: z.union([z.boolean(), z.int().min(0).max(16)]).optional(),
-  /** How long to wait for it, in ms, before what was asked for is not acknowledged. */
   timeoutMs: z.int().min(50).max(60_000).optional(),
 });
-export type Durability = z.infer<typeof durabilitySchema>;
 
 const defaultDurabilityMs = 1_000;
 
