@@ -108,7 +108,6 @@ export function createProcessor(options: ProcessorOptions): Processor {
       // The producer's wish to keep the job would block its id (a corrected job could not come in).
       job.opts.removeOnComplete = true;
       job.opts.removeOnFail = true;
-      // One that was being fetched when the worker was held.
       if (refusing || holds.size > 0) return giveBack(options, job, 0);
       if (!held.has(jobId)) return ifAllowed(options, job, () => work(job, jobId));
       // Delivered anew while its last delivery still runs here: that one lost its lock. It ends first.

@@ -1,6 +1,6 @@
 // Catches: a child's trace that hangs nowhere, or under another span than that of the call it is the execution of.
-import { context } from "@opentelemetry/api";
-import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { type Context, type ContextManager, context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { defineAgent } from "../../src/define-agent.ts";
@@ -11,7 +11,17 @@ import { createMemoryDrover, scriptedModel } from "../../src/testing/index.ts";
 import { agentTool } from "../../src/tools/agent-tool.ts";
 import { recordingLogger } from "./fixtures.ts";
 
-beforeAll(() => void context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()));
+const active = new AsyncLocalStorage<Context>();
+/** What the SDK brings, as small as it can be. */
+const manager: ContextManager = {
+  active: () => active.getStore() ?? ROOT_CONTEXT,
+  with: (own, work, that, ...args) => active.run(own, () => work.apply(that as never, args)),
+  bind: (_own, target) => target,
+  enable: () => manager,
+  disable: () => manager,
+};
+
+beforeAll(() => void context.setGlobalContextManager(manager));
 afterAll(() => context.disable());
 
 test("a child is in its parent's trace, under the span of its call, which lasts as long as the child", async () => {
