@@ -9,10 +9,9 @@ import { startFleet } from "./support/fleet.ts";
 import { judge } from "./support/judge.ts";
 import { isLong, seeded } from "./support/seed.ts";
 
-const lockMs = isLong ? 3_000 : 300;
-/** Twenty locks long, divided by the restarts of workers. */
+const [lockMs, locks] = isLong ? [3_000, 20] : [1_000, 6];
 const restarts = isLong ? 5 : 2;
-const waitMs = (20 * lockMs) / restarts;
+const waitMs = (locks * lockMs) / restarts;
 
 const respond = ({ body }: FakeRequest): FakeReply =>
   turnOf(body) > 1 ? { text: "settled" } : { text: "may I", toolCalls: [{ name: "pay", arguments: { note: "a" } }] };
