@@ -10,7 +10,7 @@ export type Durability = {
   timeoutMs?: number | undefined;
 };
 
-export const durabilitySchema: z.ZodType<Durability> = z.strictObject({
+export const durabilitySchema: z.ZodType<Durability, Durability> = z.strictObject({
   replicas: z.int().min(0).max(16).optional(),
   fsync: z.union([z.boolean(), z.int().min(0).max(16)]).optional(),
   timeoutMs: z.int().min(50).max(60_000).optional(),
