@@ -1,6 +1,6 @@
 import type { ToolMessage } from "../core/message.ts";
+import type { Evidence, Finding, JudgedTool } from "./evidence.ts";
 import type { Begun, Ended, Execution } from "./execution.ts";
-import type { Evidence, Finding, JudgedTool } from "./judge.ts";
 
 /** Executions under one key. */
 type OfCall = {

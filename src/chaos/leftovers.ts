@@ -3,10 +3,10 @@ import type { Backend } from "../backend.ts";
 import { DroverError, isOutage } from "../core/errors.ts";
 import type { ChaosRedis } from "./redis-server.ts";
 
-/** What lies in Redis under a prefix that belongs to a run: jobs of queues, and records with their bytes. */
-export type Leftover = { jobs: string[]; keys: string[]; bytes: number };
+/** What lies in Redis under a prefix that belongs to a run: steps of queues, and records with their bytes. */
+export type Leftover = { steps: string[]; keys: string[]; bytes: number };
 
-const jobKey = /:q:[^:]+:\d+-\d+-/;
+const stepKey = /:q:[^:]+:\d+-\d+-/;
 /**
  * Keys of one run, and a session's line and inputs. What the whole installation has (lists, limits, streams) is bounded,
  * and a session's transcript stays until it is deleted itself.
@@ -14,7 +14,7 @@ const jobKey = /:q:[^:]+:\d+-\d+-/;
 const runKey = /:r:.*(?:chaos-\d+|talk-\d+(?!.*:messages$))/;
 
 export async function leftoversOf(redis: ChaosRedis, prefix: string): Promise<Leftover> {
-  const jobs: string[] = [];
+  const steps: string[] = [];
   const keys: string[] = [];
   let bytes = 0;
   let cursor = "0";
@@ -22,13 +22,13 @@ export async function leftoversOf(redis: ChaosRedis, prefix: string): Promise<Le
     const page = (await redis.call("SCAN", cursor, "MATCH", `${prefix}*`, "COUNT", 1_000)) as [string, string[]];
     cursor = page[0];
     for (const key of page[1]) {
-      if (jobKey.test(key)) jobs.push(key);
-      if (!jobKey.test(key) && !runKey.test(key)) continue;
+      if (stepKey.test(key)) steps.push(key);
+      if (!stepKey.test(key) && !runKey.test(key)) continue;
       keys.push(key);
       bytes += Number((await redis.call("MEMORY", "USAGE", key)) ?? 0);
     }
   } while (cursor !== "0");
-  return { jobs, keys, bytes };
+  return { steps, keys, bytes };
 }
 
 /** Deletes every run, each once those that it has to tell of its end were told. */

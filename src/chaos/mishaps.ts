@@ -69,13 +69,13 @@ async function happen(given: TimedFault, { crew, redis, prefix, tally }: Scene):
     case "forget_scripts":
       await redis.call("SCRIPT", "FLUSH");
       return;
-    case "delete_jobs":
-      await redis.call("EVAL", deleteJobs, 0, `${prefix}:q`, 3);
+    case "lose_steps":
+      await redis.call("EVAL", loseSteps, 0, `${prefix}:q`, 3);
   }
 }
 
-/** Takes jobs that wait, or are delayed, out of the queues of steps, data and all. */
-const deleteJobs = `
+/** Takes steps that wait, or are delayed, out of the queues of steps, data and all. */
+const loseSteps = `
 local deleted = 0
 for _, queue in ipairs({ 'model', 'tools' }) do
   for _, state in ipairs({ 'prioritized', 'delayed', 'wait' }) do

@@ -1,7 +1,8 @@
 import type { Agent } from "../define-agent.ts";
 import type { RunStore } from "../ports.ts";
 import type { Tool } from "../tools/define-tool.ts";
-import { type Finding, judge, toJudged } from "./judge.ts";
+import type { Finding } from "./evidence.ts";
+import { judge, toJudged } from "./judge.ts";
 import { type Played, play } from "./play.ts";
 import { faultsAt, type PointFault } from "./ports.ts";
 import { createRandom, randomFor } from "./random.ts";

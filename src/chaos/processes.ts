@@ -11,8 +11,9 @@ import { prepare } from "../drover.ts";
 import { createSilentLogger } from "../telemetry/logger.ts";
 import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
 import { type Crew, type Program, startCrew } from "./crew.ts";
+import type { Evidence, Finding } from "./evidence.ts";
 import type { Execution } from "./execution.ts";
-import { type Evidence, type Finding, judge, toJudged } from "./judge.ts";
+import { judge, toJudged } from "./judge.ts";
 import { openLedger } from "./ledger.ts";
 import { type Leftover, leftoversOf, removeRuns } from "./leftovers.ts";
 import { letHappen } from "./mishaps.ts";
@@ -110,7 +111,7 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
     stopping.abort();
   }
   const left = await leftoversOf(redis, prefix);
-  for (const message of [...crew.deserters(), ...left.jobs.map((job) => `a job is left: ${job}`)]) {
+  for (const message of [...crew.deserters(), ...left.steps.map((key) => `a step is left in a queue: ${key}`)]) {
     const finding: Finding = { kind: "stuck", runId: "-", message };
     findings.push(finding);
     options.onFinding?.(finding);
@@ -121,11 +122,11 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
   return { tally, findings, leftover };
 }
 
-/** Until no job is left, or long enough. */
+/** Until no step is left in a queue, or long enough. */
 async function quiet(redis: ChaosRedis, { signal }: ProcessOptions): Promise<void> {
   const until = performance.now() + quietMs;
   while (performance.now() < until && !signal?.aborted) {
-    if ((await leftoversOf(redis, prefix)).jobs.length === 0) return;
+    if ((await leftoversOf(redis, prefix)).steps.length === 0) return;
     await sleep(250);
   }
 }

@@ -1,4 +1,4 @@
-import type { Finding } from "./judge.ts";
+import type { Finding } from "./evidence.ts";
 
 /** What was done and what came of it, counted. The last five are what must be zero, but for `outcome` all of them of runs. */
 export type Tally = {

@@ -13,7 +13,7 @@ import { type Random, randomFor } from "./random.ts";
  * - `lose_write`: the connection is cut in place of the next write of a worker;
  * - `kill_at_write`, `kill_after_write`: a worker is killed as its next write leaves, or once Redis has it;
  * - `forget_scripts`: SCRIPT FLUSH;
- * - `delete_jobs`: some jobs are deleted from the queues, as if Redis had lost them.
+ * - `lose_steps`: some steps are deleted from their queues, as if Redis had lost them.
  */
 export const timedFaults = [
   "kill",
@@ -27,7 +27,7 @@ export const timedFaults = [
   "kill_at_write",
   "kill_after_write",
   "forget_scripts",
-  "delete_jobs",
+  "lose_steps",
 ] as const;
 export type TimedFaultKind = (typeof timedFaults)[number];
 
@@ -67,7 +67,7 @@ const weights: Record<TimedFaultKind, number> = {
   redis_kill: 1,
   redis_stop: 1,
   forget_scripts: 1,
-  delete_jobs: 1,
+  lose_steps: 1,
 };
 
 /** The faults of a plan, in the order in which they come. */

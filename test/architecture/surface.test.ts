@@ -136,6 +136,7 @@ describe("public names", () => {
       "createMemorySignals",
       "createMemoryStepQueue",
       "manualClock",
+      "recordEffect",
       "scriptedModel",
       "type CrashPoint",
       "type Faults",

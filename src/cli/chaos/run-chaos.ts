@@ -1,25 +1,23 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Evidence } from "../../chaos/judge.ts";
+import type { Evidence } from "../../chaos/evidence.ts";
 import { type Failure, playPoints, searchPoints } from "../../chaos/points.ts";
 import { type ProcessOptions, type ProcessReport, runProcesses } from "../../chaos/processes.ts";
 import { readSchedule, type Schedule } from "../../chaos/schedule.ts";
 import { shrink } from "../../chaos/shrink.ts";
-import { isGreen, type Tally } from "../../chaos/tally.ts";
+import { isGreen } from "../../chaos/tally.ts";
 import { makeTimedFaults } from "../../chaos/timed-faults.ts";
 import { DroverError } from "../../core/errors.ts";
 import type { Agent } from "../../define-agent.ts";
-import type { ChaosCommand } from "../commands/chaos.ts";
 import { type Context, embeddedDir } from "../context.ts";
 import { count } from "../format/text.ts";
 import { loadAgents } from "../load-agents.ts";
 import { listenForStop } from "../signals.ts";
-import { tellTable, tellTools } from "./tell.ts";
+import type { ChaosCommand } from "./command.ts";
+import { type Part, tellTable, tellTools } from "./tell.ts";
 import { realUnder, type ToolMode, toMode, toScriptsOf } from "./tools.ts";
 
-/** What was played, part by part. */
-export type Part = { name: string; tally: Tally };
 type Play = {
   context: Context;
   file: string;

@@ -2,8 +2,10 @@ import type { Tally } from "../../chaos/tally.ts";
 import { addTally, noTally } from "../../chaos/tally.ts";
 import type { Agent } from "../../define-agent.ts";
 import type { Output } from "../output.ts";
-import type { Part } from "./run-chaos.ts";
 import { realUnder, type ToolMode } from "./tools.ts";
+
+/** What was played, part by part. */
+export type Part = { name: string; tally: Tally };
 
 /** Says before anything runs whose code will. */
 export function tellTools(

@@ -1,23 +1,8 @@
 import type { Command } from "commander";
+import { type ChaosCommand, chaosParts } from "../chaos/command.ts";
 import { act, type Exit } from "../command.ts";
 import type { Context } from "../context.ts";
 import { toInteger, toOneOf } from "../options.ts";
-
-const layers = ["points", "processes"] as const;
-type Given = {
-  seed?: number;
-  minutes: number;
-  runs: number;
-  workers: number;
-  agent?: string;
-  only?: (typeof layers)[number];
-  script?: string;
-  schedule?: string;
-  realTools?: boolean;
-  stubTools?: boolean;
-  json?: boolean;
-};
-export type ChaosCommand = Given;
 
 // Loaded when it is asked for: it brings the engine over memory and all that starts processes.
 const load = (): Promise<typeof import("../chaos/run-chaos.ts")> => import("../chaos/run-chaos.ts");
@@ -41,14 +26,14 @@ export function registerChaos(program: Command, context: Context, exit: Exit): v
     .option(
       "--only <part>",
       "points: in memory, a fault at every commit; processes: kill -9 and a real Redis",
-      toOneOf(layers),
+      toOneOf(chaosParts),
     )
     .option("--script <file>", "JSON: what the model says, in place of calls that are made up from the tools' schemas")
     .option("--schedule <file>", "play only these faults: the file that a failure was written to")
     .option("--real-tools", "execute the code of tools that write, too; by default of those that only read")
     .option("--stub-tools", "execute no tool's code")
     .option("--json", "print JSON")
-    .action((file: string, given: Given) =>
+    .action((file: string, given: ChaosCommand) =>
       act(context, exit, given, async () => (await load()).runChaos(context, file, given)),
     );
   program
