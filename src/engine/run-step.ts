@@ -196,11 +196,14 @@ async function crashed(deps: Deps, delivery: Delivery, active: ActiveStep, throw
   const error = toError(thrown);
   if (error instanceof DroverError) {
     const { code, message } = error;
-    // An outage meets every step at hand: one line of each kind of trouble says as much.
-    deps.rarely(message, (repeats) =>
+    // An outage meets every step at hand, a newer version every run: one line of each kind of trouble says as much.
+    const isNewer = code === "unsupported";
+    deps.rarely(isNewer ? code : message, (repeats) =>
       deps.logger.warn({ runId, code, error: message, ...repeats }, "a step could not go on; it is tried again later"),
     );
-    return again(delivery, error.message);
+    const outcome = again(delivery, error.message);
+    // In a rolling deployment most workers may be of the older version, and each that is given the step puts it off.
+    return isNewer ? soon(outcome) : outcome;
   }
   deps.logger.error({ runId, error: error.message, stack: error.stack }, "a step met an error in Drover itself");
   try {

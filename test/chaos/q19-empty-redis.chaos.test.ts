@@ -98,7 +98,8 @@ describe("a Redis that is killed at any moment while runs are started", () => {
       60_000,
     );
     expect(world.workers.some((worker) => worker.output().includes("Persistence is off"))).toBe(false);
-    await judge(world, { seed: random.seed });
+    // A start whose reply was lost may have left a record: the sweeper finds what that owes.
+    await judge(world, { seed: random.seed, withinMs: 30_000 });
   });
 });
 

@@ -79,7 +79,8 @@ describe("model calls that hang in every slot", () => {
     const cut = await Promise.all(Array.from({ length: slots }, (_, index) => world.server.closedBy(index)));
     for (const [index, at] of cut.entries()) {
       const lastedMs = at - (world.server.requests[index]?.at ?? 0);
-      expect(lastedMs).toBeGreaterThan(cutMs - 200);
+      // A request is noted when it has been read, which on a busy machine is later than it was sent.
+      expect(lastedMs).toBeGreaterThan(cutMs - 1_000);
       expect(lastedMs).toBeLessThan(cutMs + 4_000);
     }
   });
