@@ -222,7 +222,7 @@ export type {
   WebSession,
   WorkerPresence,
 } from "./ports-operators.ts";
-export type { Removal, RetentionStore } from "./ports-retention.ts";
+export type { Removal, RemovalOptions, RetentionStore } from "./ports-retention.ts";
 export type { Count, OutsideWait, RequestFacts, StepSpan, Telemetry } from "./ports-telemetry.ts";
 export type { TokenCounter } from "./ports-tokens.ts";
 export type {

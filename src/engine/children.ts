@@ -18,6 +18,7 @@ import { outputOf } from "./output-of.ts";
 import { queueOwed } from "./queue-owed.ts";
 import { quietly } from "./quietly.ts";
 import { afterReport, endDelivery, type RunStepDeps, type StepContext, spanTimes, stepTimes } from "./step.ts";
+import { isWaitedFor } from "./waited-for.ts";
 
 type Starting = { agent: AgentCode; run: Run; open: OpenCall; context: StepContext };
 
@@ -272,9 +273,8 @@ async function cancelChild(deps: RunStepDeps, child: Run): Promise<Run | null> {
  * @returns the step's outcome if nobody waits, and the child was ended
  */
 export async function endOrphan(deps: RunStepDeps, run: Run, context: StepContext): Promise<StepOutcome | undefined> {
-  const { parent, startedAt, runId } = run;
+  const { parent, startedAt } = run;
   if (!parent || (startedAt !== undefined && !parent.retries)) return undefined;
-  const head = await deps.store.load(parent.runId);
-  if (head && waitsForChild(head, { callId: parent.callId, childId: runId })) return undefined;
+  if (await isWaitedFor(deps.store, run)) return undefined;
   return endDelivery(deps, await cancelChild(deps, run), context);
 }

@@ -29,6 +29,7 @@ import { checkCommand } from "./command.ts";
 import { createRun, hashInput } from "./create-run.ts";
 import { inject } from "./inject.ts";
 import { quietly } from "./quietly.ts";
+import { isWaitedFor } from "./waited-for.ts";
 
 export type ClientDeps = {
   store: RunStore;
@@ -94,7 +95,7 @@ export type Client = {
   list(filter: RunFilter): Promise<RunPage>;
   /** How many runs there are of each status. */
   count(filter?: Pick<RunFilter, "tenant" | "agent">): Promise<Record<RunStatus, number>>;
-  /** Removes a run that has ended. @throws DroverError "not_found", "not_allowed" while it goes on or still owes something */
+  /** Removes a run that has ended. @throws DroverError "not_found", "not_allowed" while it goes on, still owes something, or its parent waits for its result */
   delete(runId: string): Promise<void>;
   /**
    * Applies an event from outside the run's steps and announces it. False if it did not apply.
@@ -209,6 +210,10 @@ async function deleteRun({ store, signals, logger }: ClientDeps, runId: string):
         "not_allowed",
         `Run "${runId}" has ended but still has others to tell; delete it in a moment.`,
       );
+    }
+    if (await isWaitedFor(store, run)) {
+      const message = `Run "${runId}" has ended, and run "${run.parent?.runId}" still waits for its result; delete it once that has it, or cancel that run.`;
+      throw new DroverError("not_allowed", message);
     }
     if (!(await store.remove(run))) continue;
     // Whoever remembers it forgets it, before another run takes its id.

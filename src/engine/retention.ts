@@ -1,11 +1,13 @@
 import { toError } from "../core/errors.ts";
 import { agesOf, type EndedStatus, type Retention } from "../core/retention.ts";
+import type { Run } from "../core/run.ts";
 import type { Clock, Logger, Presence, ResponseStore, RunStore, Signals, Telemetry } from "../ports.ts";
 import { quietly } from "./quietly.ts";
+import { isWaitedFor } from "./waited-for.ts";
 
 export type RetentionDeps = {
   store: Pick<RunStore, "removeEnded" | "removeIdleSessions" | "tryLease"> & Pick<RunStore, "load" | "count">;
-  /** Where the runs of all responses are, if `store` is only a part of that; default `store`. */
+  /** Where the runs of all responses and all parents are, if `store` is only a part of that; default `store`. */
   allRuns?: Pick<RunStore, "load" | "count"> | undefined;
   /** Answers of the Responses endpoint; they go with their runs. */
   responses?: Pick<ResponseStore, "due" | "postpone" | "remove"> | undefined;
@@ -26,7 +28,8 @@ const longestMs = 1_500;
 
 /**
  * Removes runs whose time is over, those that ended first first, a page at a time, with the responses made of them and the
- * transcripts of sessions and the agents that are left without runs. A run that goes on, waits, or still has others to tell stays.
+ * transcripts of sessions and the agents that are left without runs. A run that goes on, waits, or still has others to tell stays,
+ * and so does a child for whose result a call still waits.
  * Ages are by Redis's clock. What is left after a second and a half is left to the next call.
  *
  * @returns how many runs of each status were removed; statuses of which none was are absent.
@@ -67,11 +70,13 @@ function createTurn(clock: Clock): Turn {
 }
 
 async function removeOfStatus(deps: RetentionDeps, turn: Turn, status: EndedStatus, ms: number): Promise<number> {
-  const { store, signals, logger, telemetry } = deps;
+  const { store, allRuns = store, signals, logger, telemetry } = deps;
+  // A parent that cannot be read may wait.
+  const spare = (run: Run): Promise<boolean> => isWaitedFor(allRuns, run).catch(() => true);
   let count = 0;
   let offset = 0;
   for (;;) {
-    const { removed, kept } = await store.removeEnded(status, turn.startedAt - ms, pageSize, offset);
+    const { removed, kept } = await store.removeEnded(status, turn.startedAt - ms, pageSize, { offset, spare });
     // Whoever remembers them forgets them, before other runs take their ids.
     await quietly(logger, { status }, "the removal of runs could not be announced", async () => {
       if (signals) await Promise.all(removed.map((runId) => signals.announce(runId)));

@@ -1,7 +1,7 @@
 import { DroverError } from "../core/errors.ts";
 import { type EndedStatus, mayGo } from "../core/retention.ts";
 import type { Run } from "../core/run.ts";
-import type { Removal, RunStore } from "../ports.ts";
+import type { Removal, RemovalOptions, RunStore } from "../ports.ts";
 import type { DampedWarning, RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { maxPage, runScript, unwrap } from "./read.ts";
@@ -18,7 +18,7 @@ export function createEndedRuns(
   const { connection, keys } = context;
   return {
     remove: (run) => removeRun(context, run),
-    removeEnded: (status, before, limit, offset = 0) => removeEnded(context, { status, before, limit, offset }),
+    removeEnded: (status, before, limit, options) => removeEnded(context, { status, before, limit, ...options }),
     async removeIdleSessions(before, limit) {
       const count = Math.min(limit, maxPage);
       const { idleSessions } = keys;
@@ -43,11 +43,11 @@ export function createEndedRuns(
   };
 }
 
-type Page = { status: EndedStatus; before: number; limit: number; offset: number };
+type Page = RemovalOptions & { status: EndedStatus; before: number; limit: number };
 
 async function removeEnded(context: Context, page: Page): Promise<Removal> {
   const { connection, keys } = context;
-  const { status, before, limit, offset } = page;
+  const { status, before, limit, offset = 0, spare } = page;
   const count = Math.min(limit, maxPage);
   const runIds = await connection.use((client) =>
     client.zrangebyscore(keys.ended(status), "-inf", `(${before}`, "LIMIT", offset, count),
@@ -60,8 +60,8 @@ async function removeEnded(context: Context, page: Page): Promise<Removal> {
       const run = runs[index];
       // What is noted of a run that is not there any more, or has gone on since, as after a failover.
       if (run === null || (run && run.status !== status)) gone.push(runId);
-      else if (run && mayGo(run, status, before) && (await removeRun(context, run, run.endedAt ?? before))) {
-        removed.push(runId);
+      else if (run && mayGo(run, status, before) && !(await spare?.(run))) {
+        if (await removeRun(context, run, run.endedAt ?? before)) removed.push(runId);
       }
     }),
   );

@@ -18,7 +18,7 @@ async function removeEnded(
 export function retentionOf(placement: Placement): RetentionStore {
   const { stores } = placement;
   return {
-    async removeEnded(status, before, limit, offset = 0) {
+    async removeEnded(status, before, limit, { offset = 0, spare } = {}) {
       const all: Removal = { removed: [], kept: 0 };
       let skipped = offset;
       for (const [shard, store] of stores.entries()) {
@@ -26,7 +26,8 @@ export function retentionOf(placement: Placement): RetentionStore {
         if (left <= 0) break;
         const there = await store.countEnded(status, before);
         if (skipped < there) {
-          const { removed, kept } = await removeEnded(placement, shard, status, before, left, skipped);
+          const options = { offset: skipped, spare };
+          const { removed, kept } = await removeEnded(placement, shard, status, before, left, options);
           all.removed.push(...removed);
           all.kept += kept;
         }

@@ -32,12 +32,13 @@ export function createMemoryRetention({
 
   return {
     remove: (run) => removeAt(run, clock?.now() ?? 0),
-    async removeEnded(status, before, limit, offset = 0) {
+    async removeEnded(status, before, limit, { offset = 0, spare } = {}) {
       const due = endedBy(status).filter(({ at }) => at < before);
       const page = due.slice(offset, offset + limit);
       const removed: string[] = [];
       for (const { run, at } of page) {
-        if (mayGo(run, status, before) && (await removeAt(run, at))) removed.push(run.runId);
+        if (!mayGo(run, status, before) || (await spare?.(run))) continue;
+        if (await removeAt(run, at)) removed.push(run.runId);
       }
       return { removed, kept: page.length - removed.length };
     },

@@ -61,7 +61,15 @@ export function retentionContract(name: string, start: () => Promise<StoreUnderT
       expect(await idsOf()).toEqual(["going", "retried", "tells", "waits"]);
       // What stays is passed over.
       await ended("next", at + 3);
-      expect(await store.removeEnded("completed", later, 1, 1)).toEqual({ removed: ["next"], kept: 0 });
+      expect(await store.removeEnded("completed", later, 1, { offset: 1 })).toEqual({ removed: ["next"], kept: 0 });
+    });
+
+    test("stay while they are to be spared", async () => {
+      await ended("spared", at + 1);
+      await ended("goes", at + 2);
+      const spare = async ({ runId }: Run): Promise<boolean> => runId === "spared";
+      expect(await store.removeEnded("completed", later, 10, { spare })).toEqual({ removed: ["goes"], kept: 1 });
+      expect(await idsOf()).toEqual(["spared"]);
     });
 
     test("a retried run that ends again is kept from that end on", async () => {
