@@ -20,7 +20,7 @@ export type Step = StepRef & {
 export const modelIndex = 0;
 export const wakeIndex = 1_000_000;
 export const sessionIndex = 1_000_001;
-export const notifyIndex = 1_000_002;
+const notifyIndex = 1_000_002;
 const childrenIndex = 1_000_003;
 
 /**

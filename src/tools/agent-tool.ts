@@ -55,7 +55,7 @@ const optionsSchema = z.looseObject({
   maxDepth: z.int().min(1).max(100).default(defaultChildDepth),
 });
 
-const defaultParameters = z.object({
+const defaultParameters: z.ZodObject<{ input: z.ZodString }> = z.object({
   input: z.string().min(1).describe("The whole task, complete in itself: whoever works on it knows nothing else"),
 });
 
