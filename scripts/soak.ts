@@ -40,6 +40,7 @@ const report = await runProcesses({
   program: { file: fileURLToPath(new URL("soak/worker.ts", import.meta.url)), args: [] },
   endOf: ({ name }) => (name === "hasty" ? undefined : { status: "completed", stopReason: "answered" }),
   lively: true,
+  onlyDisturbed: true,
   patienceMs: 240_000,
   onFinding: ({ kind, runId, message }) => console.log(`  ${kind} ${runId}: ${message}`),
   onProgress({ started, ended, tally, findings }) {

@@ -43,8 +43,14 @@ export function doingsOf(seed: number, runId: string, lively: boolean): Doings {
   };
 }
 
-/** `isOver`: whether the run is given up; there is no hurry while things go wrong on purpose. */
-export type RunTask = { agent: string; runId: string; seed: number; doings: Doings; isOver: () => boolean };
+/** `isOver`: whether a run is given up in which nothing has changed since then (by `performance.now()`). */
+export type RunTask = {
+  agent: string;
+  runId: string;
+  seed: number;
+  doings: Doings;
+  isOver: (since: number) => boolean;
+};
 export type Ending = { type: "ended" } | { type: "gone" } | { type: "stuck" };
 
 const lookEveryMs = 250;
@@ -60,12 +66,16 @@ export async function accompany(engine: Engine, task: RunTask, signal: AbortSign
   const run = engine.handle(runId);
   const startedAt = performance.now();
   const state: State = { since: new Map(), cancelled: false, sent: false };
-  while (!task.isOver() && !signal.aborted) {
+  let revision = 0;
+  let changedAt = startedAt;
+  while (!task.isOver(changedAt) && !signal.aborted) {
     const head = await again(() => engine.client.load(runId), signal).catch((error: unknown) => {
       if (error instanceof DroverError && error.code === "not_found") return null;
       throw error;
     });
     if (!head) return { type: "gone" };
+    if (head.revision !== revision) changedAt = performance.now();
+    revision = head.revision;
     if (isEnded(head)) {
       const retried = head.stopReason === "max_turns" && maxTurns !== undefined && head.limits.maxTurns === maxTurns;
       if (!retried || head.retryLimits) return { type: "ended" };

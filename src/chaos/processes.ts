@@ -41,7 +41,9 @@ export type ProcessOptions = {
   /** People cancel, retry, talk in sessions and send more input too. */
   lively: boolean;
   fsync: Fsync;
-  /** How long runs may take once the last fault has happened, in ms; then they are stuck. */
+  /** No run is started once the last fault has happened, though there would be more. */
+  onlyDisturbed?: boolean | undefined;
+  /** A run in which nothing changes for so long, in ms, once the last fault has happened, is stuck. */
   patienceMs: number;
   stubMs?: number | undefined;
   signal?: AbortSignal | undefined;
@@ -103,8 +105,10 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
     const happening = letHappen(options.faults, { crew, redis, prefix, tally, signal }).finally(() => {
       quietTime.since = performance.now();
     });
-    const isOver = (): boolean => performance.now() - quietTime.since > options.patienceMs;
-    await Promise.all([happening, runAll(options, { ...parts, judging, tally, findings, signal, isOver })]);
+    const isOver = (since: number): boolean =>
+      performance.now() - Math.max(since, quietTime.since) > options.patienceMs;
+    const isQuiet = (): boolean => quietTime.since <= performance.now();
+    await Promise.all([happening, runAll(options, { ...parts, judging, tally, findings, signal, isOver, isQuiet })]);
     await crew.settled();
     await quiet(redis, options);
   } finally {
@@ -146,6 +150,7 @@ async function runAll(options: ProcessOptions, going: Going): Promise<void> {
   let ended = 0;
   const atOnce = new Set<Promise<void>>();
   for (let index = 0; index < runs && !going.signal.aborted; index += 1) {
+    if (options.onlyDisturbed && going.isQuiet()) break;
     const waitMs = (spreadMs * index) / runs - (performance.now() - startedAt);
     if (waitMs > 5) await sleep(waitMs, undefined, { signal: going.signal }).catch(() => {});
     while (atOnce.size >= mostAtOnce) await Promise.race(atOnce);
