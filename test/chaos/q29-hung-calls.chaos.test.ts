@@ -114,7 +114,7 @@ describe("a tool that hangs in every slot", () => {
       // A tool of a careless author: it passes the signal on, which sends SIGTERM, and waits for the exit.
       execute: (_args, { signal }) =>
         new Promise((resolve) => {
-          const child = spawn("sh", ["-c", 'trap "" TERM; sleep 300'], { signal, stdio: "ignore" });
+          const child = spawn("sh", ["-c", 'trap "" TERM; exec sleep 300'], { signal, stdio: "ignore" });
           if (child.pid) pids.push(child.pid);
           child.on("error", () => {});
           child.on("exit", resolve);
