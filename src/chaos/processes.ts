@@ -150,10 +150,10 @@ async function runAll(options: ProcessOptions, going: Going): Promise<void> {
   let ended = 0;
   const atOnce = new Set<Promise<void>>();
   for (let index = 0; index < runs && !going.signal.aborted; index += 1) {
-    if (options.onlyDisturbed && going.isQuiet()) break;
     const waitMs = (spreadMs * index) / runs - (performance.now() - startedAt);
     if (waitMs > 5) await sleep(waitMs, undefined, { signal: going.signal }).catch(() => {});
     while (atOnce.size >= mostAtOnce) await Promise.race(atOnce);
+    if (options.onlyDisturbed && going.isQuiet()) break;
     const agent = agents[index % agents.length] as Agent;
     const runId = `chaos-${index}`;
     const doings = doingsOf(seed, runId, lively);
