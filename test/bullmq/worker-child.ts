@@ -1,4 +1,4 @@
-// A worker process for tests. Holds every step it gets until it is told to stop; one line of JSON per delivery.
+// A worker process for tests. Holds every step it gets until its lock is lost; one line of JSON per delivery.
 import { createStepWorker } from "../../src/bullmq/step-worker.ts";
 import { connect } from "../../src/redis/connection.ts";
 
@@ -26,8 +26,13 @@ const worker = createStepWorker({
   graceMs: Number(graceMs),
   process({ step, lostWorkers, deliveries, signal }) {
     say({ delivery: step.runId, lostWorkers, deliveries });
-    signal.addEventListener("abort", () => say({ aborted: step.runId }));
-    return new Promise(() => undefined);
+    return new Promise((resolve) => {
+      signal.addEventListener("abort", () => {
+        say({ aborted: step.runId });
+        // Only once a step has ended is its lost lock known not to be a lost worker's.
+        if (signal.reason === "lock_lost") resolve({ type: "done" });
+      });
+    });
   },
   processStart: async () => ({ type: "done" }),
 });

@@ -95,7 +95,7 @@ describe("worker processes", () => {
     await server.stop();
   });
 
-  test("a frozen worker counts as lost only until it wakes", async () => {
+  test("a frozen worker counts as lost only until it has woken and ended the step", async () => {
     const frozen = startWorker(bench);
     await frozen.line("ready");
     await bench.queue.add([step]);
