@@ -28,12 +28,15 @@ const answerWithinMs = 2_000;
 export function createWorkerHealth(options: WorkerHealthOptions): () => Promise<WorkerHealth> {
   const { fleet, queues, concurrency, stats, clock, stuckAfterMs = defaultStuckAfterMs } = options;
   const beganAt = clock.now();
+  // What waited through a pause is begun a moment after it, not stuck.
+  let pausedAt = beganAt;
 
   function judge(states: readonly QueueState[]): WorkerHealth {
     const { running, lastStartedAt = beganAt } = stats();
-    const idleMs = clock.now() - Math.max(lastStartedAt, beganAt);
+    if (options.isPaused()) pausedAt = clock.now();
+    const idleMs = clock.now() - Math.max(lastStartedAt, pausedAt);
     const waiting = states.filter(({ name, oldestAgeMs = 0 }) => queues.includes(name) && oldestAgeMs > stuckAfterMs);
-    if (options.isPaused() || idleMs <= stuckAfterMs || waiting.length === 0) return { live: true, ready: true };
+    if (idleMs <= stuckAfterMs || waiting.length === 0) return { live: true, ready: true };
     const oldestMs = Math.max(...waiting.map(({ oldestAgeMs = 0 }) => oldestAgeMs));
     const names = waiting.map(({ name }) => `"${name}"`).join(", ");
     const reason =

@@ -43,6 +43,18 @@ test.each<[what: string, oldestAgeMs: number | undefined, more: Partial<WorkerHe
   expect(await health()).toEqual(well);
 });
 
+test("a worker that was paused for long is not stuck when it goes on, and is if it begins nothing then", async () => {
+  let isPaused = true;
+  const health = healthOf(90_000, { isPaused: () => isPaused });
+  now += 10 * stuckAfterMs;
+  expect(await health()).toEqual(well);
+  isPaused = false;
+  now += 1_000;
+  expect(await health()).toEqual(well);
+  now += stuckAfterMs;
+  expect(await health()).toMatchObject({ live: false });
+});
+
 test("without Redis it is not ready, and starting it again would help nobody", async () => {
   const refused = healthOf(undefined, { fleet: { read: () => Promise.reject(new Error("away")) } });
   const silent = healthOf(undefined, { fleet: { read: () => new Promise(() => {}) } });

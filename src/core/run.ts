@@ -13,6 +13,8 @@ export const minReader = 4;
 export const answerReader = 3;
 /** The oldest reader of a run with children or a parent, and of one that was paused: an older one would not wait. */
 export const familyReader = 4;
+/** The oldest reader of a run that its budget of bytes has ended. */
+export const byteBudgetReader = 4;
 
 export const runStatuses = [
   "queued",

@@ -3,14 +3,23 @@
 import { type Draft, endRun, log, replaceCall } from "./change.ts";
 import type { RunEvent, StepRef } from "./event.ts";
 import { modelIndex } from "./owed.ts";
-import type { ModelStep, OpenCall, Run } from "./run.ts";
-import { owedCall } from "./transition-calls.ts";
+import { byteBudgetReader, type ModelStep, type OpenCall, type Run } from "./run.ts";
+import { needReader, owedCall } from "./transition-calls.ts";
 
 type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
 
 /** The owed model step, if it is this one. */
 export function owedModel(run: Run, step: StepRef): ModelStep | undefined {
   return step.index === modelIndex && run.model?.owedAt === step.owedAt ? run.model : undefined;
+}
+
+/** Ends the run that may not make another model call; false if it owes none any more. */
+export function limitReached(draft: Draft, { step, reason, message }: EventOf<"limit_reached">): boolean {
+  if (!owedModel(draft.run, step)) return false;
+  // An older reader would take that reason for damage.
+  if (reason === "byte_budget") needReader(draft.run, byteBudgetReader);
+  endRun(draft, { status: "failed", stopReason: reason, error: { code: reason, message } });
+  return true;
 }
 
 /** A model or tool step of the run, whichever was named. */

@@ -21,7 +21,7 @@ import { applyToChild, isNextRetry, tellFamily } from "./transition-children.ts"
 import { decide, timeCame } from "./transition-decisions.ts";
 import { pauseOrResume } from "./transition-pause.ts";
 import { joinSession, moveInSession } from "./transition-session.ts";
-import { befallStep, owedModel } from "./transition-steps.ts";
+import { befallStep, limitReached, owedModel } from "./transition-steps.ts";
 import { shapeWindow, taskOf } from "./transition-window.ts";
 
 export type { Change } from "./change.ts";
@@ -99,13 +99,7 @@ function apply(draft: Draft, event: LiveEvent): boolean {
     case "step_crashed":
       return befallStep(draft, event);
     case "limit_reached":
-      if (!owedModel(draft.run, event.step)) return false;
-      endRun(draft, {
-        status: "failed",
-        stopReason: event.reason,
-        error: { code: event.reason, message: event.message },
-      });
-      return true;
+      return limitReached(draft, event);
     case "time_came":
       return timeCame(draft);
     case "input_received":
@@ -249,7 +243,8 @@ function retryRequested(draft: Draft, event: EventOf<"retry_requested">): boolea
   run.stopReason = undefined;
   run.error = undefined;
   run.endedAt = undefined;
-  if (run.parent) run.parent = { ...run.parent, owedAt: undefined };
+  // Whoever retries it by hand means it to go on, also if its parent, which has its own retries counted, waits no longer.
+  if (run.parent) run.parent = { ...run.parent, owedAt: undefined, retries: undefined };
   run.reasks = undefined;
   run.verifications = undefined;
   run.repeatsFrom = run.messageCount;

@@ -212,6 +212,12 @@ describe("a run that is a child", () => {
     expect(retried.run).toMatchObject({ status: "queued", parent: { retries: 1 } });
     expect(owed(retried.run)).toMatchObject([{ kind: "model" }]);
     expect(step(retried, { type: "child_retried", retry: 2, by: "run boss" }).run).toBe(retried.run);
+    // By hand it goes on whoever waits, and its parent's retries are counted anew.
+    const again = step(step(retried, { ...fail, step: { owedAt: retried.run.revision, index: 0 } }), {
+      type: "retry_requested",
+      by: "ann",
+    });
+    expect(again.run).toMatchObject({ status: "queued", parent: { retries: undefined } });
     expect(step({ ...begun, run: ofChild() }, { type: "child_retried", retry: 1, by: "run boss" }).run.status).toBe(
       "cancelled",
     );

@@ -139,6 +139,14 @@ describe("a model step", () => {
     expect(step(makeWorld(), late).run.revision).toBe(1);
   });
 
+  test("that met its budget of bytes is left alone by readers that do not know such an end", () => {
+    const old = makeWorld();
+    const begun = { ...old, run: { ...old.run, schemaVersion: 3, minReader: 3 } };
+    const limit = { type: "limit_reached" as const, step: model(old), message: "full" };
+    expect(step(begun, { ...limit, reason: "byte_budget" }).run).toMatchObject({ minReader: 4, schemaVersion: 4 });
+    expect(step(begun, { ...limit, reason: "max_turns" }).run).toMatchObject({ minReader: 3, schemaVersion: 3 });
+  });
+
   test("[G8] that crashed is tried again a few times; poison ends its run", () => {
     const crash =
       (count: number, poison = false) =>

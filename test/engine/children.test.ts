@@ -89,7 +89,10 @@ describe("a call whose execution is a run", () => {
   });
 });
 
-const call = (name: string): { name: string; arguments: Record<string, unknown> } => ({ name, arguments: { question: "Which?" } });
+const call = (name: string): { name: string; arguments: Record<string, unknown> } => ({
+  name,
+  arguments: { question: "Which?" },
+});
 const asking = { tools: [askPerson()] };
 
 describe("a child that does not complete", () => {
@@ -355,4 +358,19 @@ test("all of it without Redis, by the same API", async () => {
   expect(await run.result()).toMatchObject({ status: "completed", output: "done" });
   await worker.stop();
   await drover.close();
+});
+
+test("a failed child that somebody retries after its parent has gone on without it does its work", async () => {
+  let isMended = false;
+  const helper = makeAgent("helper", [() => (isMended ? "late" : refusal), () => (isMended ? "late" : refusal)]);
+  const scene = makeScene([makeBoss([{ onFailure: "retry", retries: 1 }]), helper]);
+  await scene.engine.client.start("boss", "go", { runId });
+  await scene.play();
+  const [child] = await childrenOf(scene);
+  if (!child) throw new Error("no child");
+  expect(child).toMatchObject({ status: "failed", parent: { retries: 1 } });
+  isMended = true;
+  await scene.engine.handle(child.runId).retry({ by: "ann" });
+  await scene.play();
+  expect(await loadRun(scene, child.runId)).toMatchObject({ status: "completed" });
 });
