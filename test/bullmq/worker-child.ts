@@ -25,7 +25,8 @@ const worker = createStepWorker({
   concurrency: 5,
   graceMs: Number(graceMs),
   process({ step, lostWorkers, deliveries, signal }) {
-    say({ delivery: step.runId, lostWorkers, deliveries });
+    const again = deliveries > 1 ? { redelivery: step.runId } : {};
+    say({ delivery: step.runId, ...again, lostWorkers, deliveries });
     return new Promise((resolve) => {
       signal.addEventListener("abort", () => {
         say({ aborted: step.runId });
