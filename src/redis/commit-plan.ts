@@ -28,44 +28,40 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
   const head = encodeHead(fresh ? null : previous, run);
   const indexes = [...indexChanges(keys, input), ...lineChanges(keys, previous, run)];
   // A new run has its messages to itself: one that shares a transcript is made without any.
-  const messages = fresh ? own.messages : keys.transcript(transcriptOf(run));
-  const indexKeys = [...new Set(indexes.map(([key]) => key))];
-  const firstIndexKey = 7;
-  return {
-    keys: [
-      own.head,
-      messages,
-      own.results,
-      own.feed,
-      own.live,
-      keys.owing,
-      ...indexKeys,
-      ...(fresh ? [own.outputs] : []),
-    ],
-    args: [
-      ...expected(input),
-      run.runId,
-      owingSince(run) ?? "",
-      liveExpiry(previous, run),
-      own.channel,
-      own.ended,
-      entries.at(-1)?.seq ?? "",
-      entries.length,
-      indexes.length,
-      append.length,
-      results.length,
-      head.remove.length,
-      ...entries.map(encodeFeedEntry),
-      ...indexes.flatMap(([key, ...change]) => [firstIndexKey + indexKeys.indexOf(key), ...change]),
-      ...append.flatMap((item) =>
-        item.type === "message" ? ["message", encodeMessage(item.message)] : ["result", item.callId],
-      ),
-      ...results.flatMap((result) => [result.callId, encodeMessage(result)]),
-      ...head.remove,
-      ...(indexes.some(([, action]) => action === "more") ? ["counted", run.status] : []),
-      ...head.set.flat(),
-    ],
-  };
+  const transcript = transcriptOf(run);
+  const messages = fresh || transcript === run.runId ? own.messages : keys.transcript(transcript);
+  const named = [own.head, messages, own.results, own.feed, own.live, keys.owing];
+  const args = [
+    ...expected(input),
+    run.runId,
+    owingSince(run) ?? "",
+    liveExpiry(previous, run),
+    own.channel,
+    own.ended,
+    entries.at(-1)?.seq ?? "",
+    entries.length,
+    indexes.length,
+    append.length,
+    results.length,
+    head.remove.length,
+  ];
+  // One list that grows: every commit comes through here, with some forty arguments.
+  for (const entry of entries) args.push(encodeFeedEntry(entry));
+  const firstIndex = named.length;
+  for (const [key, ...change] of indexes) {
+    if (!named.includes(key, firstIndex)) named.push(key);
+    args.push(named.indexOf(key, firstIndex) + 1, ...change);
+  }
+  for (const item of append) {
+    if (item.type === "message") args.push("message", encodeMessage(item.message));
+    else args.push("result", item.callId);
+  }
+  for (const result of results) args.push(result.callId, encodeMessage(result));
+  args.push(...head.remove);
+  if (indexes.some(([, action]) => action === "more")) args.push("counted", run.status);
+  for (const [field, value] of head.set) args.push(field, value);
+  if (fresh) named.push(own.outputs);
+  return { keys: named, args };
 }
 
 /** What the commit expects to find, and what it is known by. */

@@ -69,7 +69,8 @@ export function toFields(pairs: (string | number)[]): Record<string, string> {
 
 const scriptNames = new Map<string, string>();
 
-type Scripted = RedisClient & Record<string, (...args: (string | number)[]) => Promise<(string | number)[]>>;
+type Arguments = (string | number)[];
+type Scripted = RedisClient & Record<string, (keys: number, ...args: [Arguments, Arguments]) => Promise<Arguments>>;
 
 /**
  * Runs a script by its hash, and sends its text when Redis does not know it (first use, SCRIPT FLUSH, a failover):
@@ -87,5 +88,6 @@ export function runScript(
   }
   if (!(name in client)) client.defineCommand(name, { lua });
   const run = (client as unknown as Scripted)[name] as Scripted[string];
-  return run.call(client, input.keys.length, ...input.keys, ...input.args);
+  // Nested: the client library flattens what it is given, and would copy long lists some more times on the way.
+  return run.call(client, input.keys.length, input.keys, input.args);
 }

@@ -38,12 +38,20 @@ const fixedFields = [
 
 const callPrefix = "call:";
 
+/** Fields of a run that `head` does not hold, as undefined, which JSON leaves out: taking them out costs much more. */
+const notMoving = Object.fromEntries(
+  [
+    ...["schemaVersion", "minReader", "revision", "token", "status", "runId", "calls", "unknown", "summary"],
+    ...fixedFields,
+  ].map((field) => [field, undefined]),
+);
+
 /** The fields of a head hash that `run` needs and `previous` does not have, and those it must lose. */
 export type HeadChange = { set: [string, string][]; remove: string[] };
 
 /** What turns the stored head of `previous` (null: nothing is stored) into that of `run`. */
 export function encodeHead(previous: Run | null, run: Run): HeadChange {
-  const { schemaVersion: v, minReader: min, revision, token, status, runId: _runId, calls, unknown, ...rest } = run;
+  const { schemaVersion: v, minReader: min, revision, token, status, calls, unknown, metadata, limits, summary } = run;
   const before = new Map(previous?.calls.map((call) => [call.callId, call]));
   const set: [string, string][] = [];
   for (const call of calls) {
@@ -51,34 +59,20 @@ export function encodeHead(previous: Run | null, run: Run): HeadChange {
     if (before.get(call.callId) !== call) set.push([callPrefix + call.callId, JSON.stringify(call)]);
     before.delete(call.callId);
   }
-  const {
-    agent,
-    inputHash,
-    metadata,
-    session,
-    priority,
-    tenant,
-    dryRun,
-    tools,
-    trace,
-    createdAt,
-    limits,
-    summary,
-    ...moving
-  } = rest;
   const changed = (field: keyof Run): boolean => previous?.[field] !== run[field];
   const isLean = min >= leanReader;
   if (changed("schemaVersion")) set.push(["v", String(v)]);
   if (changed("minReader")) set.push(["min", String(min)]);
   if (changed("status")) set.push(["status", status]);
   if (fixedFields.some(changed)) {
-    const fixed = { agent, inputHash, metadata, session, priority, tenant, dryRun, tools, trace, createdAt, limits };
+    const fixed = Object.fromEntries(fixedFields.map((field) => [field, run[field]]));
     set.push(["fixed", JSON.stringify(isLean ? { ...fixed, ...withoutEmpty({ metadata, limits }) } : fixed)]);
   }
   if (summary && changed("summary")) set.push(["summary", JSON.stringify(summary)]);
-  const { pendingInput, inputIds, lateUsage } = moving;
+  const { pendingInput, inputIds, lateUsage } = run;
   const lean = isLean ? withoutEmpty({ pendingInput, inputIds, lateUsage }) : undefined;
-  set.push(["rev", String(revision)], ["tok", token], ["head", JSON.stringify({ ...unknown, ...moving, ...lean })]);
+  const moving = { ...unknown, ...run, ...notMoving, ...lean };
+  set.push(["rev", String(revision)], ["tok", token], ["head", JSON.stringify(moving)]);
   return { set, remove: [...before.keys()].map((callId) => callPrefix + callId) };
 }
 
