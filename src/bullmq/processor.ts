@@ -133,8 +133,10 @@ async function perform(options: ProcessorOptions, job: Job, jobId: string, signa
   try {
     if (options.queue === runsQueue) {
       const start = parseStart(job, { maxPayloadBytes: options.maxPayloadBytes });
-      const priority = job.priority > 0 ? { priority: job.priority } : {};
-      return await options.processStart({ start, queuedAt: job.timestamp, ...priority, signal });
+      // As it was given: one that waited for long may have been moved to another class.
+      const priority = job.opts.priority ?? job.priority;
+      const given = priority > 0 ? { priority } : {};
+      return await options.processStart({ start, queuedAt: job.timestamp, ...given, signal });
     }
     const step = stepDataSchema.safeParse(job.data);
     if (!step.success) {

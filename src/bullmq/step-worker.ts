@@ -210,7 +210,7 @@ function createLane(options: StepWorkerOptions, queue: string, shared: Shared): 
   const stopTending = tendQueue({
     client: main,
     worker,
-    isBusy: () => processor.running() >= options.concurrency,
+    isBusy: () => processor.running() > 0,
     clock: options.clock,
     trouble: (error) => trouble(error, { queue }, "step worker trouble"),
   });

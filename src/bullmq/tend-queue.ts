@@ -18,7 +18,7 @@ export type TendOptions = {
   client: RedisClient;
   /** Whose queue it is. */
   worker: Worker;
-  /** All its slots are taken. */
+  /** It has steps in hand, so others may wait: fetching alone can be what they wait for, with slots left. */
   isBusy: () => boolean;
   clock: Clock;
   trouble: (error: unknown) => void;
@@ -28,7 +28,8 @@ export type TendOptions = {
  * Sees once a second to what BullMQ leaves undone in one queue:
  * - while this machine's clock is behind Redis's, delayed jobs that are due by Redis's are let go;
  * - while the worker is busy, the oldest step of each class below the first one that waits joins that one if it has waited
- *   for two seconds: a low class is slow, and never starved.
+ *   for two seconds: a low class is slow, and never starved. Jobs of other producers that have no class go first, and are
+ *   joined too.
  *
  * While neither is so, nothing is asked of Redis.
  *
@@ -40,10 +41,22 @@ export function tendQueue({ client, worker, isBusy, clock, trouble }: TendOption
 
   async function letDueGo(): Promise<void> {
     const until = `(${(clock.now() + 1) * millisecond}`;
-    for (const id of await client.zrangebyscore(worker.toKey("delayed"), "-inf", until, "LIMIT", 0, dueAtOnce)) {
-      const job = await Job.fromId(queue, id);
-      await job?.promote().catch(() => undefined); // another worker was faster
+    // Page by page, past those that cannot be let go: a job whose data is gone, or one that another worker let go first.
+    for (let left = 0; ; ) {
+      const ids = await client.zrangebyscore(worker.toKey("delayed"), "-inf", until, "LIMIT", left, dueAtOnce);
+      const went = await Promise.all(ids.map(letGo));
+      left += went.filter((gone) => !gone).length;
+      if (ids.length < dueAtOnce) return;
     }
+  }
+
+  async function letGo(id: string): Promise<boolean> {
+    const job = await Job.fromId(queue, id);
+    if (!job) return false;
+    return job.promote().then(
+      () => true,
+      () => false,
+    );
   }
 
   /** The first of a class or of those after it. */
@@ -53,13 +66,18 @@ export function tendQueue({ client, worker, isBusy, clock, trouble }: TendOption
     return id === undefined ? undefined : { id, priority: Math.floor(Number(score) / classWidth) };
   }
 
+  async function firstClass(): Promise<number | undefined> {
+    const classless = await client.llen(worker.toKey("wait"));
+    return classless > 0 ? 0 : (await firstFrom(0))?.priority;
+  }
+
   async function advanceOldest(): Promise<void> {
-    const first = await firstFrom(0);
-    let next = first && (await firstFrom(first.priority + 1));
-    for (let seen = 0; first && next && seen < classesAtOnce; seen += 1) {
+    const first = await firstClass();
+    let next = first === undefined ? undefined : await firstFrom(first + 1);
+    for (let seen = 0; first !== undefined && next && seen < classesAtOnce; seen += 1) {
       const job = await Job.fromId(queue, next.id);
       const waitedMs = clock.now() - (job ? job.timestamp + (job.opts.delay ?? 0) : clock.now());
-      if (job && waitedMs >= patienceMs) await job.changePriority({ priority: first.priority });
+      if (job && waitedMs >= patienceMs) await job.changePriority({ priority: first });
       next = await firstFrom(next.priority + 1);
     }
   }
