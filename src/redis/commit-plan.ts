@@ -45,23 +45,32 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
     results.length,
     head.remove.length,
   ];
-  // One list that grows: every commit comes through here, with some forty arguments.
   for (const entry of entries) args.push(encodeFeedEntry(entry));
-  const firstIndex = named.length;
-  for (const [key, ...change] of indexes) {
-    if (!named.includes(key, firstIndex)) named.push(key);
-    args.push(named.indexOf(key, firstIndex) + 1, ...change);
-  }
-  for (const item of append) {
-    if (item.type === "message") args.push("message", encodeMessage(item.message));
-    else args.push("result", item.callId);
-  }
-  for (const result of results) args.push(result.callId, encodeMessage(result));
+  addIndexes(named, args, indexes);
+  addContent(args, input);
   args.push(...head.remove);
   if (indexes.some(([, action]) => action === "more")) args.push("counted", run.status);
   for (const [field, value] of head.set) args.push(field, value);
   if (fresh) named.push(own.outputs);
   return { keys: named, args };
+}
+
+/** Names each key once, after those that are named already, and each change by the number of its key. */
+function addIndexes(named: string[], args: (string | number)[], indexes: IndexChange[]): void {
+  const first = named.length;
+  for (const [key, ...change] of indexes) {
+    if (!named.includes(key, first)) named.push(key);
+    args.push(named.indexOf(key, first) + 1, ...change);
+  }
+}
+
+/** Puts appended messages and early results at the end of a list that grows: commits have some forty arguments. */
+function addContent(args: (string | number)[], { append, results }: CommitInput): void {
+  for (const item of append) {
+    if (item.type === "message") args.push("message", encodeMessage(item.message));
+    else args.push("result", item.callId);
+  }
+  for (const result of results) args.push(result.callId, encodeMessage(result));
 }
 
 /** What the commit expects to find, and what it is known by. */
