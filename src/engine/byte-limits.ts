@@ -5,6 +5,7 @@ import { DroverError } from "../core/errors.ts";
 import { effectiveLimits, problemOfSize } from "../core/limits.ts";
 import { type Content, type Message, type ToolCall, toInputMessages } from "../core/message.ts";
 import type { StartPayload } from "../core/new-run.ts";
+import { resultTextOf } from "../core/result.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { AgentRegistry, RunStore } from "../ports.ts";
 
@@ -79,7 +80,8 @@ export function fitResult(content: Content, room: number): Content {
   const others = content.filter(({ type }) => type !== "text" && type !== "refusal");
   const lost = `[${others.length} part(s) of this result, images or files, are too large to be kept and are left out here]`;
   if (contentBytes(texts) + lost.length <= room && others.length > 0) return [...texts, { type: "text", text: lost }];
-  return fitText(texts.map((part) => ("text" in part ? String(part.text) : "")).join("\n"), room);
+  const text = fitText(resultTextOf(texts), room);
+  return others.length === 0 ? text : `${text}\n${lost}`;
 }
 
 function fitText(text: string, room: number): string {
@@ -87,6 +89,7 @@ function fitText(text: string, room: number): string {
   while (textBytes(text.slice(0, length)) > room) {
     length = Math.floor(length * Math.min(0.9, room / textBytes(text.slice(0, length))));
   }
+  if (length === text.length) return text;
   if (/[\uD800-\uDBFF]$/.test(text.slice(0, length))) length -= 1;
   const note = `[the rest of this result, ${text.length - length} characters, is too large to be kept and is left out here]`;
   return `${text.slice(0, length)}\n${note}`;

@@ -134,4 +134,8 @@ test("text and parts of a result are fitted to the room there is", () => {
     { type: "text", text: expect.stringContaining("1 part(s) of this result") },
   ]);
   expect(fitResult([{ type: "text", text: big }, image], 1_000)).toMatch(/^x+\n\[the rest of this result/);
+  // Also where there is hardly room to say so, and whatever kind of text it is.
+  expect(fitResult([text, image], 60)).toMatch(/^seen\n\[1 part\(s\) of this result, images or files, are too large/);
+  const refused: ContentPart = { type: "refusal", refusal: "no, ".repeat(100) };
+  expect(fitResult([refused], 40)).toMatch(/^no, .*\n\[the rest of this result, \d+ characters/s);
 });
