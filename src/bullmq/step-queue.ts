@@ -12,6 +12,8 @@ export const maxEvents = 200;
 /** The longest wait that a worker's "again" may put on a step that is due; a later due time comes from a wrong clock. */
 export const maxAgainMs = 30_000;
 const repairsAtOnce = 100;
+/** Whoever renews a lock that had no end keeps it. */
+const strayLockMs = 5_000;
 
 /** A connection that fails fast, bounds its waits and turns failures of Redis into ours: a producer's. */
 export type QueueConnection = {
@@ -55,6 +57,7 @@ export function createStepQueue(options: {
   const repairStep = async (step: Step): Promise<number> => {
     const queue = await findQueue(queues.open, step);
     const id = toJobId(step);
+    await clearDamage(connection.client, queue.toKey(id));
     const state = await queue.getJobState(id);
     if (state === "active" || state === "waiting" || state === "prioritized") return 0;
     if (state === "delayed") return promoteIfLate(queue, id, step, clock.now());
@@ -85,6 +88,17 @@ export function createStepQueue(options: {
     },
     close: queues.close,
   };
+}
+
+/**
+ * Keys that somebody else has written. A job that is no hash fails every script that touches it, a lock without an end holds
+ * its job for ever; BullMQ makes neither.
+ */
+async function clearDamage(client: RedisClient, jobKey: string): Promise<void> {
+  const lock = `${jobKey}:lock`;
+  const [type, left] = await Promise.all([client.type(jobKey), client.pttl(lock)]);
+  if (type !== "hash" && type !== "none") await client.del(jobKey);
+  if (left === -1) await client.pexpire(lock, strayLockMs);
 }
 
 /** The queue that holds a step's job, or should. */

@@ -44,19 +44,10 @@ export function tendQueue({ client, worker, isBusy, clock, trouble }: TendOption
     // Page by page, past those that cannot be let go: a job whose data is gone, or one that another worker let go first.
     for (let left = 0; ; ) {
       const ids = await client.zrangebyscore(worker.toKey("delayed"), "-inf", until, "LIMIT", left, dueAtOnce);
-      const went = await Promise.all(ids.map(letGo));
+      const went = await Promise.all(ids.map((id) => letGo(queue, id)));
       left += went.filter((gone) => !gone).length;
       if (ids.length < dueAtOnce) return;
     }
-  }
-
-  async function letGo(id: string): Promise<boolean> {
-    const job = await Job.fromId(queue, id);
-    if (!job) return false;
-    return job.promote().then(
-      () => true,
-      () => false,
-    );
   }
 
   /** The first of a class or of those after it. */
@@ -98,4 +89,13 @@ export function tendQueue({ client, worker, isBusy, clock, trouble }: TendOption
   }, everyMs);
   timer.unref();
   return () => clearInterval(timer);
+}
+
+async function letGo(queue: MinimalQueue, id: string): Promise<boolean> {
+  const job = await Job.fromId(queue, id);
+  if (!job) return false;
+  return job.promote().then(
+    () => true,
+    () => false,
+  );
 }

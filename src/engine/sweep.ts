@@ -1,4 +1,4 @@
-import { toError } from "../core/errors.ts";
+import { DroverError, toError } from "../core/errors.ts";
 import { owed } from "../core/owed.ts";
 import type { Retention } from "../core/retention.ts";
 import type { Clock, Logger, RunStore, StepQueue, Telemetry } from "../ports.ts";
@@ -8,6 +8,8 @@ import { createRetentionTurn, type RetentionDeps } from "./retention.ts";
 /** Runs that have owed something for this long are looked at; a healthy step is queued within milliseconds. */
 const owedForMs = 5_000;
 const pageSize = 100;
+/** Looked at side by side: after a queue was lost there are thousands. */
+const runsAtOnce = 10;
 
 export type SweepDeps = {
   store: RunStore;
@@ -32,26 +34,61 @@ export type SweeperOptions = {
  *
  * @returns how many steps had to be repaired.
  */
-export async function sweep({ store, queue, clock, logger, telemetry }: SweepDeps): Promise<number> {
+export async function sweep(deps: SweepDeps): Promise<number> {
+  const { store, clock } = deps;
   const before = clock.now() - owedForMs;
+  const failures = createFailures();
   let repaired = 0;
   for (let offset = 0; ; offset += pageSize) {
     const runIds = await store.owing(before, pageSize, offset);
-    for (const runId of runIds) {
-      try {
-        const run = await store.load(runId);
-        const fixed = run ? await queue.repair(owed(run)) : 0;
-        if (run && fixed > 0) {
-          logger.warn({ ...ofRun(run), steps: fixed }, "a run owed steps that were not queued; they were queued");
-          telemetry?.count({ what: "sweep_repair" }, fixed);
-        }
-        repaired += fixed;
-      } catch (error) {
-        logger.warn({ runId, error: toError(error).message }, "a run could not be swept");
-      }
+    for (let at = 0; at < runIds.length; at += runsAtOnce) {
+      const some = runIds.slice(at, at + runsAtOnce);
+      const fixed = await Promise.all(some.map((runId) => sweepRun(deps, runId, failures)));
+      repaired += fixed.reduce((sum, count) => sum + count, 0);
     }
-    if (runIds.length < pageSize) return repaired;
+    if (runIds.length < pageSize) break;
   }
+  failures.tell(deps.logger);
+  return repaired;
+}
+
+async function sweepRun(
+  { store, queue, logger, telemetry }: SweepDeps,
+  runId: string,
+  failures: Failures,
+): Promise<number> {
+  try {
+    const run = await store.load(runId);
+    const fixed = run ? await queue.repair(owed(run)) : 0;
+    if (run && fixed > 0) {
+      logger.warn({ ...ofRun(run), steps: fixed }, "a run owed steps that were not queued; they were queued");
+      telemetry?.count({ what: "sweep_repair" }, fixed);
+    }
+    return fixed;
+  } catch (error) {
+    failures.note(runId, error);
+    return 0;
+  }
+}
+
+type Failures = { note(runId: string, error: unknown): void; tell(logger: Logger): void };
+
+/** One line a kind for the whole sweep: in a rolling deployment each run of a newer version cannot be read. */
+function createFailures(): Failures {
+  const kinds = new Map<string, { runId: string; error: string; others: number }>();
+  return {
+    note(runId, thrown) {
+      const error = toError(thrown);
+      const kind = error instanceof DroverError ? error.code : error.name;
+      const known = kinds.get(kind);
+      if (known) known.others += 1;
+      else kinds.set(kind, { runId, error: error.message, others: 0 });
+    },
+    tell(logger) {
+      for (const { runId, error, others } of kinds.values())
+        logger.warn({ runId, error, ...(others > 0 ? { others } : {}) }, "a run could not be swept");
+    },
+  };
 }
 
 /** One sweeper of the fleet at a time is enough; the lease ends before its next turn, so that another may be next. */

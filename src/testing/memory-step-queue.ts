@@ -1,4 +1,4 @@
-import type { Step } from "../core/owed.ts";
+import { isSameStep, type Step } from "../core/owed.ts";
 import type { Delivery, DeliveryAbort, StepAddress, StepOutcome, StepQueue } from "../ports.ts";
 import type { ManualClock } from "./manual-clock.ts";
 
@@ -49,9 +49,13 @@ export function createMemoryStepQueue({ clock }: { clock: ManualClock }): Memory
   return {
     ...shelf,
     async repair(steps) {
-      const before = shelf.list().length;
-      await shelf.add(steps);
-      return shelf.list().length - before;
+      // Others may add and repair meanwhile: only what is missing now is ours.
+      const queued = shelf.list();
+      const missing = steps.filter(
+        (step) => !queued.some((other) => other.step.runId === step.runId && isSameStep(other.step, step)),
+      );
+      await shelf.add(missing);
+      return missing.length;
     },
     async run(process) {
       const taken = shelf.take();

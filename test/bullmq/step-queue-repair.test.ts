@@ -1,6 +1,6 @@
 import { Worker } from "bullmq";
 import type { Redis } from "ioredis";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { toJobId } from "../../src/bullmq/step-job.ts";
 import { createStepQueue } from "../../src/bullmq/step-queue.ts";
 import type { Step } from "../../src/core/owed.ts";
@@ -95,6 +95,55 @@ describe("repairing what BullMQ would swallow", () => {
     expect(await bench.queue.repair([step])).toBe(0);
     expect(await bench.plainQueue("model").getJobState(id)).toBe("delayed");
   });
+
+  test.each(["in no list", "queued"])(
+    "a job that another program has overwritten, %s, is queued again",
+    async (where) => {
+      if (where === "queued") await bench.queue.add([step]);
+      await bench.redis.set(bench.key("model", id), "not a job");
+      const other: Step = { ...step, runId: "run-b" };
+      await bench.queue.repair([step]);
+      await bench.queue.add([other]);
+      const delivered = new Set<string>();
+      const worker = bench.makeWorker({
+        async process({ step: { runId } }) {
+          delivered.add(runId);
+          return { type: "done" };
+        },
+      });
+      await worker.start();
+      await vi.waitFor(
+        async () => {
+          await bench.queue.repair(delivered.has("run-a") ? [] : [step]);
+          expect([...delivered].sort()).toEqual(["run-a", "run-b"]);
+        },
+        { timeout: 20_000, interval: 200 },
+      );
+    },
+    30_000,
+  );
+
+  test("an active job whose lock somebody has replaced by one without an end comes back", async () => {
+    await bench.queue.add([step]);
+    let deliveries = 0;
+    const aborted = Promise.withResolvers<void>();
+    const worker = bench.makeWorker({
+      lockMs: 1_000,
+      stalledMs: 300,
+      async process({ signal }) {
+        deliveries += 1;
+        if (deliveries > 1) return { type: "done" };
+        await bench.redis.set(bench.key("model", id, "lock"), "other");
+        signal.addEventListener("abort", () => aborted.resolve());
+        await aborted.promise;
+        return { type: "done" };
+      },
+    });
+    await worker.start();
+    await aborted.promise;
+    expect(await bench.queue.repair([step])).toBe(0);
+    await vi.waitFor(() => expect(deliveries).toBe(2), { timeout: 20_000, interval: 50 });
+  }, 30_000);
 
   test("a locked job is neither removed nor doubled", async () => {
     await bench.queue.add([step]);

@@ -31,6 +31,22 @@ test("[G2] queues what is missing of every run, on however many pages, past a re
   expect(await sweep({ ...bench, logger })).toBe(0);
 });
 
+test("runs that cannot be read, those of a newer version say, are told of in one line a sweep", async () => {
+  const bench = makeBench();
+  await strand(bench, 150);
+  const lines: [fields: Record<string, unknown>, message: string][] = [];
+  const load = async (runId: string): ReturnType<typeof bench.store.load> => {
+    if (runId !== "stranded-007") throw new DroverError("unsupported", `${runId} is of a newer version`);
+    return bench.store.load(runId);
+  };
+  const warn = (fields: Record<string, unknown>, message: string): void => void lines.push([fields, message]);
+  bench.clock.advance(6_000);
+  expect(await sweep({ ...bench, store: { ...bench.store, load }, logger: { ...logger, warn } })).toBe(1);
+  expect(lines.filter(([, message]) => message === "a run could not be swept")).toEqual([
+    [{ runId: "stranded-000", error: "stranded-000 is of a newer version", others: 148 }, "a run could not be swept"],
+  ]);
+});
+
 test("leaves alone a run whose step is on its way, or not due yet", async () => {
   const bench = makeBench();
   const looked: string[] = [];
