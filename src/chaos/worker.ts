@@ -1,8 +1,9 @@
 import { flushCompileCache } from "node:module";
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { DroverError } from "../core/errors.ts";
+import { DroverError, isOutage } from "../core/errors.ts";
 import type { Agent } from "../define-agent.ts";
-import { createDrover } from "../drover.ts";
+import { createDrover, type Drover } from "../drover.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
 import { noteEffects } from "../testing/record-effect.ts";
@@ -71,11 +72,24 @@ export async function runChaosWorker(
     telemetry: createNoTelemetry(),
     logger: createLogger({ level: "error", destination: process.stderr }),
   });
-  await drover.work({ concurrency, graceMs });
+  await workOnceRedisIsThere(drover, concurrency);
   process.send?.("ready");
   // Which a process that is killed would never do.
   flushCompileCache();
   await stop;
   await drover.close();
   process.disconnect();
+}
+
+/** A worker gives up when it finds no Redis as it starts, and is started again by whoever supervises it: here, at once. */
+async function workOnceRedisIsThere(drover: Drover, concurrency: number): Promise<void> {
+  for (;;) {
+    try {
+      await drover.work({ concurrency, graceMs });
+      return;
+    } catch (error) {
+      if (!isOutage(error)) throw error;
+      await sleep(200);
+    }
+  }
 }
