@@ -60,12 +60,14 @@ async function examineFleet(context: Context): Promise<Diagnosis[]> {
   try {
     return await withDrover(context, async (drover) => {
       const view = await drover.fleet();
-      const [waiting, queued, running] = await Promise.all(
-        (["waiting", "queued", "running"] as const).map(async (status) => drover.list({ status, limit: runsLookedAt })),
+      const pages = await Promise.all(
+        (["waiting", "queued", "running", "paused"] as const).map((status) =>
+          drover.list({ status, limit: runsLookedAt }),
+        ),
       );
-      const runs = [waiting, queued, running].flatMap((page) => page?.runs ?? []);
-      const busy = new Set(runs.map(({ agent }) => agent));
-      return [...judgeFleet(view, busy), judgePersons(waiting?.runs ?? [], view.at)];
+      const runs = pages.flatMap((page) => page.runs);
+      const busy = new Set(runs.filter(({ status }) => status !== "paused").map(({ agent }) => agent));
+      return [...judgeFleet(view, busy), judgePersons(runs, view.at)];
     });
   } catch (error) {
     return [{ check: "fleet", state: "error", detail: toStatement(error) }];

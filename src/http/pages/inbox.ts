@@ -51,10 +51,13 @@ async function readInbox(runs: RunApi): Promise<{ asks: Ask[]; more: boolean }> 
   return { asks, more: more || views.length > mostShown };
 }
 
-/** A run whose other calls are being executed is running, and may have one that asks. */
+/**
+ * A run whose other calls are being executed is running, and may have one that asks. So may one that is paused, and the time
+ * that people have goes on.
+ */
 async function listWaiting(runs: RunApi): Promise<{ views: RunView[]; more: boolean }> {
   const pages = await Promise.all(
-    (["waiting", "running"] as const).map((status) => runs.list({ status, limit: mostListed })),
+    (["waiting", "running", "paused"] as const).map((status) => runs.list({ status, limit: mostListed })),
   );
   const views = pages.flatMap((page) => page.runs).filter((view) => asksOf(view).length > 0);
   return { views, more: pages.some(({ cursor }) => cursor !== undefined) };

@@ -19,6 +19,17 @@ describe("forms", () => {
     expect(await read(http, "/ui/approvals?notice=approved")).toContain("Approved. The call is on its way.");
   });
 
+  test("a paused run's question is still among those that wait for somebody", async () => {
+    const http = await open();
+    await start(http, ["run-a", "pay", "waiting"]);
+    await http.drover.get("run-a").pause({ by: "ben" });
+    const inbox = await read(http, "/ui/approvals");
+    expect(inbox).toContain("Pay 12 euros for the cat");
+    expect((await submit(http, inbox, "/ui/runs/run-a/calls/call-1-1/approve")).status).toBe(303);
+    await http.drover.get("run-a").resume({ by: "ben" });
+    expect(await http.drover.get("run-a").result({ timeoutMs: 10_000 })).toMatchObject({ status: "completed" });
+  });
+
   test("deny tells the model the reason", async () => {
     const http = await open();
     await start(http, ["run-a", "pay", "waiting"]);
