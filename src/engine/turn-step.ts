@@ -19,6 +19,11 @@ export type TurnStep = {
   context: StepContext;
 };
 
+/** So often in a row a provider is taken at its word; then the waits grow, lest a run ask, and write, every second for days. */
+const believedRefusals = 10;
+/** Further ones count as attempts that failed: without a deadline nothing else would end such a run. */
+const mostRefusals = 1_000;
+
 /** A failed attempt, with another one owed if the agent's policy has one left. */
 export function failed(
   deps: RunStepDeps,
@@ -32,10 +37,10 @@ export function failed(
   const { retryAfterMs } = failure;
   const policy = run.model?.task === "summary" ? agent.summariser.retry : agent.modelRetry;
   const jitter = deps.ids.random();
-  // Whoever says until when is asked again then, however often: that is no attempt that failed, but one too early.
-  const isRefusal = failure.code === "rate_limited" && (retryAfterMs ?? 0) > 0;
-  const counted = isRefusal ? 1 : attempt - refused;
-  const allowed = isRefusal ? { ...policy, attempts: 2 } : policy;
+  // Whoever says until when is asked again then: that is no attempt that failed, but one too early.
+  const isRefusal = failure.code === "rate_limited" && (retryAfterMs ?? 0) > 0 && refused < mostRefusals;
+  const counted = isRefusal ? Math.max(1, refused - believedRefusals + 2) : attempt - refused;
+  const allowed = isRefusal ? { ...policy, attempts: counted + 1 } : policy;
   const nextAt =
     failure.class === "transient" ? nextAttemptAt(allowed, { attempt: counted, retryAfterMs, at, jitter }) : null;
   return {

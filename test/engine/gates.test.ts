@@ -396,6 +396,30 @@ describe("a provider's Retry-After", () => {
   });
 });
 
+test("a provider that refuses for ever is asked ever more rarely, and ends even a run without a deadline", async () => {
+  const bench = makeBench();
+  const at: number[] = [];
+  const model = scriptedModel([
+    () => {
+      at.push(bench.clock.now());
+      return { fail: { class: "transient", code: "rate_limited", message: "429", retryAfterMs: 1 } };
+    },
+  ]);
+  const engine = bench.process({ agents: [makeAgent([makeTool()], { model })] });
+  await start(engine, "run-1");
+  await drain(bench, engine);
+  expect(await need(bench, "run-1")).toMatchObject({
+    status: "failed",
+    stopReason: "model_error",
+    error: { code: "rate_limited" },
+  });
+  const waitsMs = at.slice(1).map((time, index) => time - (at[index] ?? 0));
+  expect(Math.max(...waitsMs.slice(0, 9))).toBeLessThanOrEqual(2_000);
+  expect(Math.min(...waitsMs.slice(20, 900))).toBeGreaterThanOrEqual(29_000);
+  expect(at.length).toBeGreaterThan(1_000);
+  expect(at.length).toBeLessThan(1_020);
+});
+
 test("what nothing limits asks the fleet nothing more than its state, twice a second at most", async () => {
   const bench = makeBench();
   const asked: string[] = [];
