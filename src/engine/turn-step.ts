@@ -38,7 +38,7 @@ export function failed(
   const policy = run.model?.task === "summary" ? agent.summariser.retry : agent.modelRetry;
   const jitter = deps.ids.random();
   // Whoever says until when is asked again then: that is no attempt that failed, but one too early.
-  const isRefusal = failure.code === "rate_limited" && (retryAfterMs ?? 0) > 0 && refused < mostRefusals;
+  const isRefusal = saysUntilWhen(failure) && refused < mostRefusals;
   const counted = isRefusal ? Math.max(1, refused - believedRefusals + 2) : attempt - refused;
   const allowed = isRefusal ? { ...policy, attempts: counted + 1 } : policy;
   const nextAt =
@@ -49,6 +49,10 @@ export function failed(
     usage: outcome.usage,
     times: stepTimes(context, call),
   };
+}
+
+function saysUntilWhen({ code, retryAfterMs = 0 }: ModelFailure): boolean {
+  return code === "rate_limited" && retryAfterMs > 0;
 }
 
 /** An attempt that failed with `nextAt` as the time of the next one; null: there is none. */
