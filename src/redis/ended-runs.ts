@@ -1,12 +1,11 @@
-import { DroverError } from "../core/errors.ts";
 import { type EndedStatus, mayGo } from "../core/retention.ts";
-import type { Run } from "../core/run.ts";
 import type { Removal, RemovalOptions, RunStore } from "../ports.ts";
 import type { DampedWarning, RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
-import { maxPage, runScript, unwrap } from "./read.ts";
+import { createEndNoter } from "./note-ends.ts";
+import { maxPage, runScript } from "./read.ts";
+import { readHeads } from "./read-heads.ts";
 import { removeRun } from "./remove-run.ts";
-import { decodeHead } from "./run-codec.ts";
 import { forgetEndsScript, removeSessionScript } from "./scripts.ts";
 
 type Context = { connection: RedisConnection; keys: Keys; warn: DampedWarning };
@@ -16,9 +15,15 @@ export function createEndedRuns(
   context: Context,
 ): Pick<RunStore, "remove" | "removeEnded" | "removeIdleSessions" | "oldestEnd"> {
   const { connection, keys } = context;
+  const noteEnds = createEndNoter(context);
   return {
     remove: (run) => removeRun(context, run),
-    removeEnded: (status, before, limit, options) => removeEnded(context, { status, before, limit, ...options }),
+    async removeEnded(status, before, limit, options) {
+      const removal = await removeEnded(context, { status, before, limit, ...options });
+      // Once those that are known of are through.
+      if (removal.removed.length + removal.kept < limit) await noteEnds(status);
+      return removal;
+    },
     async removeIdleSessions(before, limit) {
       const count = Math.min(limit, maxPage);
       const { idleSessions } = keys;
@@ -69,23 +74,4 @@ async function removeEnded(context: Context, page: Page): Promise<Removal> {
   const input = { keys: [keys.ended(status)], args: [before, ...gone] };
   if (gone.length > 0) await connection.use((client) => runScript(client, forgetEndsScript, input));
   return { removed, kept: runIds.length - removed.length - gone.length };
-}
-
-/** Heads in the order of their ids; null: there is none, undefined: it cannot be read here and stays. */
-async function readHeads({ connection, keys, warn }: Context, runIds: string[]): Promise<(Run | null | undefined)[]> {
-  if (runIds.length === 0) return [];
-  const replies = await connection.use((client) => {
-    const pipeline = client.pipeline();
-    for (const runId of runIds) pipeline.hgetall(keys.run(runId).head);
-    return pipeline.exec();
-  });
-  return runIds.map((runId, index) => {
-    try {
-      return decodeHead(runId, unwrap(replies?.[index] ?? [null, {}]) as Record<string, string>);
-    } catch (error) {
-      const code = error instanceof DroverError ? error.code : "wrong_type";
-      warn(code, { runId, code }, "a run is kept beyond its time because its record cannot be read");
-      return undefined;
-    }
-  });
 }

@@ -147,6 +147,13 @@ end
 return {1}
 `;
 
+/** Notes when a run ended, if it is as it was read. KEYS: 1 head, 2 the set. ARGV: 1 revision, 2 token, 3 epoch ms, 4 run id. */
+export const noteEndScript = `
+local stored = redis.call('HMGET', KEYS[1], 'rev', 'tok')
+if stored[1] ~= ARGV[1] or stored[2] ~= ARGV[2] then return {0} end
+return {redis.call('ZADD', KEYS[2], 'NX', ARGV[3], ARGV[4])}
+`;
+
 /**
  * Drops what is kept of a session that still has no run, and the note that it has none.
  *
