@@ -65,15 +65,7 @@ export function createProcessor(options: ProcessorOptions): Processor {
   let refusing = false;
   const holds = new Set<string>();
   const held = createHeldSteps({
-    lost(jobIds) {
-      const { queue, logger, telemetry } = options;
-      // An outage takes the locks of all steps at hand in one moment: one line tells of them.
-      const [first = ""] = jobIds;
-      const others = jobIds.length - 1;
-      const fields = { queue, ...ofJob(first), ...(others > 0 ? { others } : {}) };
-      logger.warn(fields, "lost the lock of a step; another worker may have it now");
-      telemetry?.count({ what: "lock_lost", queue }, jobIds.length);
-    },
+    lost: (jobIds) => tellLost(options, jobIds),
     // Not before: a step that takes all memory loses its lock first, and then its worker dies of it.
     outlived(jobId) {
       forgiveLostLock(options.connection, options.toKey(jobId)).catch((error: unknown) => {
@@ -98,6 +90,15 @@ export function createProcessor(options: ProcessorOptions): Processor {
     }
   };
 
+  /** Undefined: it may be worked on here. */
+  const turnedAway = (job: Job, jobId: string): Promise<never> | undefined => {
+    if (refusing || holds.size > 0) return giveBack(options, job, 0);
+    if (!held.has(jobId)) return undefined;
+    // Delivered anew while its last delivery still runs here: that one lost its lock. It ends first.
+    held.loseLocks([jobId]);
+    return giveBack(options, job, zombieDelayMs);
+  };
+
   return {
     loseLocks: held.loseLocks,
     running: held.count,
@@ -108,11 +109,9 @@ export function createProcessor(options: ProcessorOptions): Processor {
       // The producer's wish to keep the job would block its id (a corrected job could not come in).
       job.opts.removeOnComplete = true;
       job.opts.removeOnFail = true;
-      if (refusing || holds.size > 0) return giveBack(options, job, 0);
-      if (!held.has(jobId)) return ifAllowed(options, job, () => work(job, jobId));
-      // Delivered anew while its last delivery still runs here: that one lost its lock. It ends first.
-      held.loseLocks([jobId]);
-      return giveBack(options, job, zombieDelayMs);
+      // Asked again once it is known whether it may start: a stop or a hold may have come meanwhile.
+      const begin = (): Promise<string> => turnedAway(job, jobId) ?? work(job, jobId);
+      return turnedAway(job, jobId) ?? ifAllowed(options, job, begin);
     },
     refuse() {
       refusing = true;
@@ -120,6 +119,15 @@ export function createProcessor(options: ProcessorOptions): Processor {
     hold: (why) => void holds.add(why),
     release: (why) => void holds.delete(why),
   };
+}
+
+/** An outage takes the locks of all steps at hand in one moment: one line tells of them. */
+function tellLost({ queue, logger, telemetry }: ProcessorOptions, jobIds: string[]): void {
+  const [first = ""] = jobIds;
+  const others = jobIds.length - 1;
+  const fields = { queue, ...ofJob(first), ...(others > 0 ? { others } : {}) };
+  logger.warn(fields, "lost the lock of a step; another worker may have it now");
+  telemetry?.count({ what: "lock_lost", queue }, jobIds.length);
 }
 
 /** Begins a step unless it must not; what that costs where it is known is a comparison. */

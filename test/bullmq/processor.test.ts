@@ -9,7 +9,10 @@ import { memoryLogger } from "./setup.ts";
 
 const clock = manualClock(Date.now());
 
-function makeProcessor(outcome: StepOutcome): { processor: Processor; logger: ReturnType<typeof memoryLogger> } {
+function makeProcessor(
+  outcome: StepOutcome,
+  mayStart?: () => true | Promise<boolean>,
+): { processor: Processor; logger: ReturnType<typeof memoryLogger> } {
   const logger = memoryLogger();
   // Takes the marker that wakes idle workers.
   const connection = Object.assign(new Redis({ lazyConnect: true }), { zadd: async () => "0" });
@@ -18,6 +21,7 @@ function makeProcessor(outcome: StepOutcome): { processor: Processor; logger: Re
     connection,
     toKey: (id) => id,
     process: async () => outcome,
+    mayStart,
     processStart: async () => outcome,
     clock,
     logger,
@@ -50,6 +54,21 @@ describe("giving a step back", () => {
     processor.refuse();
     await expect(processor.process(job)).rejects.toBeInstanceOf(WaitingError);
     expect(moves).toEqual([["wait", "t"]]);
+  });
+
+  test("what waits to know whether it may start goes back if the worker is held or stops meanwhile", async () => {
+    for (const halt of [(of: Processor) => of.hold("worker"), (of: Processor) => of.refuse()]) {
+      const may = Promise.withResolvers<boolean>();
+      const { processor } = makeProcessor({ type: "done" }, () => may.promise);
+      const { job, moves } = makeJob();
+      const given = processor.process(job).catch((error: unknown) => error);
+      halt(processor);
+      may.resolve(true);
+      expect(await given).toBeInstanceOf(WaitingError);
+      expect(moves).toEqual([["wait", "t"]]);
+    }
+    const { processor } = makeProcessor({ type: "done" }, () => Promise.resolve(true));
+    expect(await processor.process(makeJob().job)).toBe("ok");
   });
 
   test("the due time of a delayed step is Redis's time plus the delay", async () => {
