@@ -17,6 +17,7 @@ import type { RunHandle } from "./engine/run-handle.ts";
 import { type RunView, toView } from "./engine/run-view.ts";
 import type { SessionHandle } from "./engine/session-handle.ts";
 import { isolatedStep } from "./isolate.ts";
+import { createOwnWorkers } from "./own-workers.ts";
 import type { AgentRegistry, FleetView, Logger, RunFilter, Telemetry } from "./ports.ts";
 import { readDurability, readLimits, readMemoryLimit, readRetention, readShards } from "./read-options.ts";
 import { secretsOfEnvironment, toKnown } from "./redaction/known.ts";
@@ -27,7 +28,6 @@ import { createLogger, redactLogs } from "./telemetry/logger.ts";
 import { type MetricsListener, type MetricsOptions, serveMetrics } from "./telemetry/metrics-listener.ts";
 import { type StartedTelemetry, startTelemetry } from "./telemetry/sdk.ts";
 import { startWorker, type WorkerHandle, type WorkOptions } from "./worker.ts";
-import { combineHealth, type WorkerHealth } from "./worker-health.ts";
 
 export type { MetricsOptions } from "./telemetry/metrics-listener.ts";
 export type { WorkerHandle, WorkOptions } from "./worker.ts";
@@ -138,7 +138,7 @@ export function createDrover(options: DroverOptions): Drover {
   const toolQueues = new Map(
     agents.map((agent) => [agent.name, [...new Set(agent.tools.flatMap((tool) => tool.queue ?? []))]]),
   );
-  const workers: WorkerHandle[] = [];
+  const workers = createOwnWorkers();
   let producer: Backend | undefined;
   let metrics: Promise<MetricsListener> | undefined;
   let closing: Promise<void> | undefined;
@@ -153,12 +153,8 @@ export function createDrover(options: DroverOptions): Drover {
     return producer;
   }
 
-  async function health(): Promise<WorkerHealth> {
-    return combineHealth(await Promise.all(workers.map((worker) => worker.health())));
-  }
-
   async function close(): Promise<void> {
-    await Promise.allSettled(workers.map((worker) => worker.stop()));
+    await workers.stop();
     await producer?.close();
     await (await metrics?.catch(() => undefined))?.close();
     await shutdown();
@@ -172,12 +168,12 @@ export function createDrover(options: DroverOptions): Drover {
       }
       // An isolated step runs in this program's process started again, where the port is taken.
       if (options.metrics && renderMetrics && !isolatedStep()) {
-        metrics ??= serveMetrics({ render: renderMetrics, health }, options.metrics);
+        metrics ??= serveMetrics({ render: renderMetrics, health: workers.health }, options.metrics);
       }
       await metrics;
-      const handle = await startWorker({ ...backendOptions, toolQueues, flush: shutdown, retention }, work);
-      workers.push(handle);
-      return handle;
+      refuseClosed();
+      const deps = { ...backendOptions, toolQueues, flush: shutdown, retention };
+      return workers.start(() => startWorker(deps, work));
     },
     ...createRunApi(() => backend().engine, backendOptions.redaction.redactor),
     fleet: async () => backend().fleet.read(),

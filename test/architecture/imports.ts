@@ -107,6 +107,7 @@ export const layers: readonly Layer[] = [
       "worker.ts",
       "worker-pause.ts",
       "worker-health.ts",
+      "own-workers.ts",
       "presence.ts",
       "fleet.ts",
       "define-agent.ts",
