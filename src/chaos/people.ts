@@ -51,13 +51,12 @@ export type RunTask = {
   doings: Doings;
   isOver: (since: number) => boolean;
 };
-export type Ending = { type: "ended" } | { type: "gone" } | { type: "stuck" };
 
 const lookEveryMs = 250;
 const enoughTurns = 50;
 
-/** Starts a run and does with it what people do, however often Redis is away, until it has ended. */
-export async function accompany(engine: Engine, task: RunTask, signal: AbortSignal): Promise<Ending> {
+/** Starts a run and does with it what people do, however often Redis is away, until it has ended, is gone, or stuck: its record tells. */
+export async function accompany(engine: Engine, task: RunTask, signal: AbortSignal): Promise<void> {
   const { runId, doings, agent } = task;
   const { delayMs, session, maxTurns } = doings;
   const limits = maxTurns === undefined ? undefined : { maxTurns };
@@ -73,17 +72,16 @@ export async function accompany(engine: Engine, task: RunTask, signal: AbortSign
       if (error instanceof DroverError && error.code === "not_found") return null;
       throw error;
     });
-    if (!head) return { type: "gone" };
+    if (!head) return;
     if (head.revision !== revision) changedAt = performance.now();
     revision = head.revision;
     if (isEnded(head)) {
       const retried = head.stopReason === "max_turns" && maxTurns !== undefined && head.limits.maxTurns === maxTurns;
-      if (!retried || head.retryLimits) return { type: "ended" };
+      if (!retried || head.retryLimits) return;
       await again(() => run.retry({ limits: { maxTurns: enoughTurns }, retryId: `${runId}-again` }), signal);
     } else await attend(run, head, { ...task, passedMs: performance.now() - startedAt, state, signal });
     await sleep(lookEveryMs, undefined, { signal }).catch(() => {});
   }
-  return { type: "stuck" };
 }
 
 type State = { since: Map<string, number>; cancelled: boolean; sent: boolean };

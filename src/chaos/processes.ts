@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Backend, openBackend } from "../backend.ts";
 import { toError } from "../core/errors.ts";
-import { isEnded, type Run } from "../core/run.ts";
+import type { Run } from "../core/run.ts";
 import { ownParts, transcriptOf } from "../core/session.ts";
 import type { Agent } from "../define-agent.ts";
 import { prepare } from "../drover.ts";
@@ -17,7 +17,7 @@ import { judge, toJudged } from "./judge.ts";
 import { openLedger } from "./ledger.ts";
 import { type Leftover, leftoversOf, removeRuns } from "./leftovers.ts";
 import { letHappen } from "./mishaps.ts";
-import { accompany, doingsOf, type Ending } from "./people.ts";
+import { accompany, doingsOf } from "./people.ts";
 import { type ChaosRedis, type Fsync, startChaosRedis } from "./redis-server.ts";
 import { startRelay } from "./relay.ts";
 import type { Scripts } from "./script.ts";
@@ -140,7 +140,9 @@ type Going = Parts & {
   tally: Tally;
   findings: Finding[];
   signal: AbortSignal;
-  isOver: () => boolean;
+  isOver: (since: number) => boolean;
+  /** Whether the last fault has happened. */
+  isQuiet: () => boolean;
 };
 
 async function runAll(options: ProcessOptions, going: Going): Promise<void> {
@@ -160,7 +162,7 @@ async function runAll(options: ProcessOptions, going: Going): Promise<void> {
     started += 1;
     const task = { agent: agent.name, runId, seed, doings, isOver: going.isOver };
     const one = accompany(going.backend.engine, task, going.signal)
-      .then((ending) => going.judging.judge(agent, runId, ending))
+      .then(() => going.judging.judge(agent, runId))
       .catch((error: unknown) => going.judging.failed(runId, toError(error).message))
       .finally(() => {
         ended += 1;
@@ -173,7 +175,7 @@ async function runAll(options: ProcessOptions, going: Going): Promise<void> {
 }
 
 type Judging = {
-  judge(agent: Agent, runId: string, ending: Ending): Promise<void>;
+  judge(agent: Agent, runId: string): Promise<void>;
   failed(runId: string, message: string): void;
 };
 
@@ -201,11 +203,8 @@ function createJudging(
 
   return {
     failed: (runId, message) => tell([{ kind: "stuck", runId, message }], { ...noTally(), runs: 1, stuck: 1 }),
-    async judge(agent, runId, ending) {
+    async judge(agent, runId) {
       const { doings, run, messages, feed } = await readRun(backend, options, runId);
-      if (ending.type === "stuck" && run && isEnded(run)) {
-        // It ended at the last moment.
-      }
       const findings = judge({
         ...{ runId, run, messages, feed, executions: executionsOf(runId) },
         tools: tools.get(agent.name) ?? new Map(),
