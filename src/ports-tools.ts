@@ -78,4 +78,6 @@ export interface Logger {
   info(fields: Record<string, unknown>, message: string): void;
   warn(fields: Record<string, unknown>, message: string): void;
   error(fields: Record<string, unknown>, message: string): void;
+  /** Whether lines of this level are written. One that cannot say is given all of them. */
+  isLevelEnabled?(level: "debug" | "info" | "warn" | "error"): boolean;
 }

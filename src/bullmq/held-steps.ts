@@ -5,9 +5,8 @@ export type HeldStep = {
   controller: AbortController;
   /** Its lock is gone: whatever comes of it is not reported. */
   lost: boolean;
-  ended: PromiseWithResolvers<void>;
-  /** The outcome of a step that is not waited for any longer. */
-  abandoned: PromiseWithResolvers<StepOutcome>;
+  /** Gives a step that is not waited for any longer its outcome. */
+  abandon: (outcome: StepOutcome) => void;
 };
 
 /** The steps of one queue that this worker holds, by job id. */
@@ -33,22 +32,25 @@ export function createHeldSteps(on: {
   outlived: (jobId: string) => void;
 }): HeldSteps {
   const held = new Map<string, HeldStep>();
+  let none: PromiseWithResolvers<void> | undefined;
   return {
     has: (jobId) => held.has(jobId),
     begin(jobId) {
       const step = {
         controller: new AbortController(),
         lost: false,
-        ended: Promise.withResolvers<void>(),
-        abandoned: Promise.withResolvers<StepOutcome>(),
+        abandon: () => {},
       };
       held.set(jobId, step);
       return step;
     },
     end(jobId) {
       const step = held.get(jobId);
-      step?.ended.resolve();
       held.delete(jobId);
+      if (held.size === 0) {
+        none?.resolve();
+        none = undefined;
+      }
       if (step?.lost) on.outlived(jobId);
     },
     count: () => held.size,
@@ -64,12 +66,15 @@ export function createHeldSteps(on: {
       if (lost.length > 0) on.lost(lost);
     },
     async idle() {
-      while (held.size > 0) await Promise.all([...held.values()].map((step) => step.ended.promise));
+      while (held.size > 0) {
+        none ??= Promise.withResolvers<void>();
+        await none.promise;
+      }
     },
     abandon(afterMs) {
       for (const step of held.values()) {
         step.controller.abort("stopping" satisfies DeliveryAbort);
-        setTimeout(() => step.abandoned.resolve({ type: "again", delayMs: 0, why: "the worker stops" }), afterMs);
+        setTimeout(() => step.abandon({ type: "again", delayMs: 0, why: "the worker stops" }), afterMs);
       }
     },
   };

@@ -5,7 +5,7 @@ import { createHeldSteps, type HeldStep } from "./held-steps.ts";
 import { countLostWorkers, forgiveLostLock, isLockLost } from "./lost-locks.ts";
 import type { RedisClient } from "./redis-client.ts";
 import { type ParsedStart, parseStart } from "./start-contract.ts";
-import { runsQueue, stepDataSchema } from "./step-job.ts";
+import { readStep, runsQueue } from "./step-job.ts";
 import { maxAgainMs } from "./step-queue.ts";
 
 /** A job of the `runs` queue, read. */
@@ -78,10 +78,10 @@ export function createProcessor(options: ProcessorOptions): Processor {
     const step = held.begin(jobId);
     try {
       options.onStarted();
-      const outcome = await Promise.race([
-        perform(options, job, jobId, step.controller.signal),
-        step.abandoned.promise,
-      ]);
+      const outcome = await new Promise<StepOutcome>((resolve, reject) => {
+        step.abandon = resolve;
+        perform(options, job, jobId, step.controller.signal).then(resolve, reject);
+      });
       if (step.lost) throw new WaitingError(); // nothing to report: BullMQ leaves the job alone and fetches the next
       if (outcome.type === "done") return marker;
       return await giveBack(options, job, outcome.delayMs, step);
@@ -146,8 +146,8 @@ async function perform(options: ProcessorOptions, job: Job, jobId: string, signa
       const given = priority > 0 ? { priority } : {};
       return await options.processStart({ start, queuedAt: job.timestamp, ...given, signal });
     }
-    const step = stepDataSchema.safeParse(job.data);
-    if (!step.success) {
+    const step = readStep(job.data);
+    if (!step) {
       // Not one of ours; the sweeper queues anew whatever a run really owes.
       options.logger.error({ queue: options.queue, step: jobId }, "dropped a job whose data names no step");
       return { type: "done" };
@@ -155,7 +155,7 @@ async function perform(options: ProcessorOptions, job: Job, jobId: string, signa
     const lostWorkers = await countLostWorkers(options.connection, options.toKey(jobId), job.stalledCounter);
     const queuedAt = job.timestamp + (job.opts.delay ?? 0);
     const deliveries = job.attemptsStarted;
-    return await options.process({ step: step.data, lostWorkers, deliveries, signal, queuedAt });
+    return await options.process({ step, lostWorkers, deliveries, signal, queuedAt });
   } catch (error) {
     const delayMs = growing(firstCrashDelayMs, job.attemptsStarted);
     options.trouble(error, { queue: options.queue, ...ofJob(jobId), delayMs }, "a step could not be worked on");

@@ -41,11 +41,22 @@ export function toJobId(step: StepAddress): string {
 }
 
 /** Fields of a newer version are ignored; these three name the step. */
-export const stepDataSchema: z.ZodType<StepAddress> = z.object({
+const stepDataSchema: z.ZodType<StepAddress> = z.object({
   runId: z.string().min(1),
   owedAt: z.int().min(0),
   index: z.int().min(0),
 });
+
+/** The step that a job's data names; undefined if it names none. What is as it should be needs no schema to say so. */
+export function readStep(data: unknown): StepAddress | undefined {
+  const { runId, owedAt, index } = Object(data) as Partial<StepAddress>;
+  if (typeof runId === "string" && runId !== "" && isCount(owedAt) && isCount(index)) return { runId, owedAt, index };
+  return stepDataSchema.safeParse(data).data;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
 
 /**
  * The class of steps that were given no priority. Each step carries one: BullMQ would take a job without any before

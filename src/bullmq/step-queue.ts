@@ -41,17 +41,18 @@ export function createStepQueue(options: {
   const { connection, clock, logger } = options;
   const queues = createQueueSet(connection.client, queuePrefix(options.prefix ?? defaultPrefix), logger);
 
-  const add = async (steps: Step[]): Promise<void> => {
+  const addTo = async (name: string, steps: Step[]): Promise<void> => {
     const now = clock.now();
-    await Promise.all(
-      [...Map.groupBy(steps, queueOf)].map(async ([name, group]) => {
-        const queue = await queues.open(name);
-        const jobs = group.map((step) => toJob(step, now));
-        const [first] = jobs;
-        if (first && jobs.length === 1) await queue.add(first.name, first.data, first.opts);
-        else await queue.addBulk(jobs);
-      }),
-    );
+    const queue = await queues.open(name);
+    const [first, ...others] = steps.map((step) => toJob(step, now));
+    if (first && others.length === 0) await queue.add(first.name, first.data, first.opts);
+    else if (first) await queue.addBulk([first, ...others]);
+  };
+
+  const add = async (steps: Step[]): Promise<void> => {
+    const [first] = steps;
+    if (first && steps.length === 1) return await addTo(queueOf(first), steps);
+    await Promise.all([...Map.groupBy(steps, queueOf)].map(([name, group]) => addTo(name, group)));
   };
 
   const repairStep = async (step: Step): Promise<number> => {

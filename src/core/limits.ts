@@ -5,8 +5,10 @@ import type { Run, StopReason } from "./run.ts";
 
 /** The limits in force: the stricter of agent and producer, unless a retry set others. */
 export function effectiveLimits(agent: Limits, run: Run): LimitsInForce {
-  const set = Object.entries(run.retryLimits ?? {}).filter(([, value]) => value !== undefined);
-  return { ...tightenLimits(agent, run.limits), ...Object.fromEntries(set) };
+  const limits = tightenLimits(agent, run.limits);
+  if (!run.retryLimits) return limits;
+  const set = Object.entries(run.retryLimits).filter(([, value]) => value !== undefined);
+  return { ...limits, ...Object.fromEntries(set) };
 }
 
 /** A run's deadline once it begins, with its agent's taken in: from its creation, or from the retry that came before. */

@@ -29,50 +29,41 @@ const childrenIndex = 1_000_003;
  * nothing but a look when time alone would change it.
  */
 export function owed(run: Run): Step[] {
-  return run.paused ? [...familySteps(run), ...wakeStep(run)] : owedUnlessPaused(run);
+  if (!run.paused) return owedUnlessPaused(run);
+  const steps = familySteps(run);
+  addWakeStep(steps, run);
+  return steps;
 }
 
 /** What the run owes, or will again once it is resumed: such a step, if it is being executed, may end. */
 export function owedUnlessPaused(run: Run): Step[] {
-  const base = { runId: run.runId, priority: run.priority };
-  const steps: Step[] = familySteps(run);
-  if (owesLook(run.place)) {
-    const { owedAt, notBefore } = run.place;
-    const due = beforeDeadline(run, notBefore);
-    steps.push({ ...base, kind: "session", owedAt, index: sessionIndex, notBefore: due });
+  const { runId, priority, place, model } = run;
+  const steps = familySteps(run);
+  if (owesLook(place)) {
+    const notBefore = beforeDeadline(run, place.notBefore);
+    steps.push({ runId, priority, kind: "session", owedAt: place.owedAt, index: sessionIndex, notBefore });
   }
   if (isEnded(run)) return steps;
-  if (run.model) {
-    steps.push({
-      ...base,
-      kind: run.model.task === "verify" ? "verify" : "model",
-      owedAt: run.model.owedAt,
-      index: modelIndex,
-      notBefore: beforeDeadline(run, run.model.notBefore),
-    });
+  if (model) {
+    const kind = model.task === "verify" ? "verify" : "model";
+    const notBefore = beforeDeadline(run, model.notBefore);
+    steps.push({ runId, priority, kind, owedAt: model.owedAt, index: modelIndex, notBefore });
   }
   for (const call of run.calls) {
     if (call.state !== "ready" && call.state !== "started") continue;
     const notBefore = call.state === "ready" ? beforeDeadline(run, call.notBefore) : undefined;
-    steps.push({
-      ...base,
-      kind: "tool",
-      owedAt: call.owedAt,
-      index: call.position,
-      callId: call.callId,
-      queue: call.queue,
-      notBefore,
-    });
+    const { callId, queue, owedAt, position: index } = call;
+    steps.push({ runId, priority, kind: "tool", owedAt, index, callId, queue, notBefore });
   }
-  steps.push(...wakeStep(run));
+  addWakeStep(steps, run);
   return steps;
 }
 
-function wakeStep(run: Run): Step[] {
+function addWakeStep(steps: Step[], run: Run): void {
   const { runId, priority, wakeOwedAt } = run;
   const notBefore = dueAt(run);
-  if (notBefore === undefined) return [];
-  return [{ runId, priority, kind: "wake", owedAt: wakeOwedAt, index: wakeIndex, notBefore }];
+  if (notBefore === undefined) return;
+  steps.push({ runId, priority, kind: "wake", owedAt: wakeOwedAt, index: wakeIndex, notBefore });
 }
 
 /** What a run owes its parent and its children once it has ended. */
@@ -93,14 +84,18 @@ function familySteps({ runId, priority, parent, leftChildren }: Run): Step[] {
  */
 export function dueAt(run: Run): number | undefined {
   if (isEnded(run)) return undefined;
-  const times = run.calls.map(callDueAt).filter((time) => time !== undefined);
+  let due: number | undefined;
   // A step sees to the deadline itself when it is taken; in a queue of its own that may be never.
-  const stepOwed =
-    run.model !== undefined ||
-    owesLook(run.place) ||
-    run.calls.some((call) => (call.state === "ready" || call.state === "started") && call.queue === undefined);
-  if ((!stepOwed || run.paused) && run.deadlineAt !== undefined) times.push(run.deadlineAt);
-  return times.length === 0 ? undefined : Math.min(...times);
+  let stepOwed = run.model !== undefined || owesLook(run.place);
+  for (const call of run.calls) {
+    due = earlier(due, callDueAt(call));
+    if ((call.state === "ready" || call.state === "started") && call.queue === undefined) stepOwed = true;
+  }
+  return !stepOwed || run.paused ? earlier(due, run.deadlineAt) : due;
+}
+
+function earlier(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
 }
 
 function callDueAt(call: OpenCall): number | undefined {
@@ -120,9 +115,13 @@ export function isSameStep(a: StepRef, b: StepRef): boolean {
   return a.owedAt === b.owedAt && a.index === b.index;
 }
 
-/** Steps of `before` that `after` does not owe any more and that may still sit in a queue. */
-export function noLongerOwed(before: Run, after: Run): Step[] {
-  const now = owed(after);
+/** The step of that name, if the run owes it now. */
+export function owedStep(run: Run, name: StepRef): Step | undefined {
+  return owed(run).find((step) => isSameStep(step, name));
+}
+
+/** Steps of `before` that are not among those owed now, and that may still sit in a queue. */
+export function noLongerOwed(before: Run, now: readonly Step[]): Step[] {
   return owed(before).filter((step) => !now.some((other) => isSameStep(step, other)));
 }
 

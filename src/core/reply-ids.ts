@@ -5,12 +5,12 @@ const idLength = 9;
  * An id for a call that came without a usable one: nine letters and digits, the form that every known server accepts.
  * The same seed gives the same id, so that a redelivered step names its calls alike.
  *
- * @param used ids that must not be given again.
+ * @param isUsed whether an id must not be given again.
  */
-export function makeToolCallId(seed: string, used: ReadonlySet<string>): string {
+export function makeToolCallId(seed: string, isUsed: (id: string) => boolean): string {
   for (let salt = 0; ; salt += 1) {
     const id = encode(hash(salt === 0 ? seed : `${seed}#${salt}`));
-    if (!used.has(id)) return id;
+    if (!isUsed(id)) return id;
   }
 }
 

@@ -145,17 +145,19 @@ function failed(kind: "transient" | "permanent", code: string, message: string):
 
 function readCalls(rawCalls: readonly ModelCall[], context: ReplyContext): InterpretedCall[] {
   const { turn, offered, usedIds, seed } = context;
-  const used = new Set(usedIds);
+  // Not a copy of those of the run, which grow with it.
+  const own = new Set<string>();
+  const isUsed = (id: string): boolean => own.has(id) || usedIds.has(id);
   // Ids of the provider go first, so that a made one never takes the place of one that comes later in the list.
   const kept = rawCalls.map(({ id }) => {
-    if (!id?.trim() || used.has(id)) return undefined;
-    used.add(id);
+    if (!id?.trim() || isUsed(id)) return undefined;
+    own.add(id);
     return id;
   });
   return rawCalls.map((raw, index) => {
     const callId = toCallId(turn, index + 1);
-    const id = kept[index] ?? makeToolCallId(`${seed}/${callId}`, used);
-    used.add(id);
+    const id = kept[index] ?? makeToolCallId(`${seed}/${callId}`, isUsed);
+    own.add(id);
     const name = resolveToolName(raw.name, offered) ?? (raw.name.trim() || "unnamed");
     const parsed = parseArguments(raw.arguments);
     const call: ToolCall = {

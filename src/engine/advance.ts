@@ -71,22 +71,24 @@ export function createAdvance(deps: Deps): Advance {
     const change = transition(head, event, { at: clock.now(), token: ids.token() });
     if (!change) return { run: head, change: null };
     const committing = store.commit(change);
-    const steps = newlyOwed(change);
+    const now = owed(change.run);
+    const steps = newlyOwed(change, now);
     // A delayed job of a commit that was refused would stay until it is due, perhaps for months: it is queued after.
-    const along = steps.filter(({ notBefore }) => options.pipeline && notBefore === undefined);
-    const after = steps.filter((step) => !along.includes(step));
-    const adding = Promise.allSettled(along.length > 0 ? [queue.add(along)] : []);
+    const isAlong = ({ notBefore }: Step): boolean => options.pipeline === true && notBefore === undefined;
+    const along = steps.filter(isAlong);
+    const after = along.length === steps.length ? [] : steps.filter((step) => !isAlong(step));
+    const adding = along.length > 0 ? failureOf(queue.add(along)) : undefined;
     const result = await committing;
-    const [added] = await adding;
+    const notAdded = await adding;
     if (!result.committed) {
       deps.telemetry.count({ what: "commit_conflict" });
       return result.run ?? { run: null, change: null };
     }
     if (deps.durable && !options.sweepable) await endIsSafe(deps, deps.durable, change);
     afterCommit(change);
-    if (added?.status === "rejected") throw new NotQueued(added.reason);
+    if (notAdded) throw new NotQueued(notAdded.reason);
     if (after.length > 0) await addSteps(deps, after, options);
-    const obsolete = noLongerOwed(change.previous, change.run).filter((step) => mayBeQueued(step, event));
+    const obsolete = noLongerOwed(change.previous, now).filter((step) => mayBeQueued(step, event));
     if (obsolete.length > 0) await queue.remove(obsolete);
     return { run: change.run, change };
   }
@@ -114,8 +116,16 @@ export function createAdvance(deps: Deps): Advance {
   return async (runId, given, options = {}) => {
     // Here, so that nothing that is committed goes around it.
     const event = redactEvent(given, deps.redaction);
-    return inTurn(runId, () => run(runId, event, options));
+    return await inTurn(runId, () => run(runId, event, options));
   };
+}
+
+/** Why it failed; undefined if it did not. Never rejects. */
+function failureOf(work: Promise<void>): Promise<{ reason: unknown } | undefined> {
+  return work.then(
+    () => undefined,
+    (reason: unknown) => ({ reason }),
+  );
 }
 
 async function addSteps(deps: Deps, steps: Step[], { sweepable }: AdvanceOptions): Promise<void> {
@@ -143,12 +153,11 @@ function newest(given: Run | undefined, known: Run | undefined): Run | undefined
 }
 
 /**
- * Steps that this change made owed: those named by its own revision. All others were queued by earlier commits, but for
+ * Steps, of all that are owed now, that this change made so: those named by its own revision. All others were queued by earlier commits, but for
  * those of a run that was paused.
  */
-function newlyOwed({ previous, run }: Change): Step[] {
-  const steps = owed(run);
-  return previous.paused && !run.paused ? steps : steps.filter((step) => step.owedAt === run.revision);
+function newlyOwed({ previous, run }: Change, now: Step[]): Step[] {
+  return previous.paused && !run.paused ? now : now.filter((step) => step.owedAt === run.revision);
 }
 
 /**

@@ -50,6 +50,9 @@ const levels: { [type in FeedEntry["type"]]?: "info" | "warn" } = {
  * since a tool's or a server's message may quote any; "drover show" tells it to whoever may see the run.
  */
 function logEntry(logger: Logger, { run }: Change, entry: FeedEntry): void {
+  const level = levelOf(entry);
+  // Most lines tell of a step, and most logs leave those out.
+  if (logger.isLevelEnabled?.(level) === false) return;
   const { type, at: _at, ...rest } = entry;
   const error = "error" in entry && entry.error ? { error: entry.error.code } : {};
   const reason = entry.type === "denied" ? { reason: undefined } : {};
@@ -62,8 +65,12 @@ function logEntry(logger: Logger, { run }: Change, entry: FeedEntry): void {
     ...reason,
     ...totalsOf(run, entry),
   };
+  logger[level](fields, type.replaceAll("_", " "));
+}
+
+function levelOf(entry: FeedEntry): "debug" | "info" | "warn" {
   const isLimit = entry.type === "step_held" && entry.reason !== "unknown_agent" && entry.reason !== "unknown_tool";
-  logger[isLimit ? "debug" : (levels[type] ?? "debug")](fields, type.replaceAll("_", " "));
+  return isLimit ? "debug" : (levels[entry.type] ?? "debug");
 }
 
 /** A line's `message` is its text. */

@@ -21,6 +21,8 @@ const maxTries = 20;
 /** Breakers and pauses as this process knows them: for all steps together one read in `refreshMs`. */
 export type GateStates = {
   get(key: string): Promise<GateState>;
+  /** The same without a read; undefined if one is due. */
+  fresh(key: string): GateState | undefined;
   /** Tells how a call went. Never rejects: a report that is lost is one failure less. */
   report(key: string, call: { outcome: CallOutcome; policy: BreakerPolicy; probe?: string | undefined }): Promise<void>;
   /** Makes this call the one that tries a tool again. @returns false if another one does */
@@ -42,6 +44,7 @@ export function createGateStates(deps: Deps): GateStates {
 
   return {
     get: cache.get,
+    fresh: cache.fresh,
     async report(key, { outcome, policy, probe }) {
       if (probe !== undefined) {
         await share(key, () => change(key, (state, at) => afterProbe(state, { outcome, token: probe, at }, policy)));
@@ -62,6 +65,7 @@ export function createGateStates(deps: Deps): GateStates {
 
 type Cache = {
   get(key: string): Promise<GateState>;
+  fresh(key: string): GateState | undefined;
   /** What was known last, however old. */
   peek(key: string): GateState;
   learn(key: string, state: GateState, readAt?: number): void;
@@ -88,17 +92,22 @@ function createCache({ gates, clock }: Deps): Cache {
     for (const [index, key] of keys.entries()) learn(key, states[index] ?? {}, at);
   }
 
+  function fresh(key: string, at: number = clock.now()): GateState | undefined {
+    const entry = known.get(key);
+    if (!entry || at - entry.readAt >= refreshMs) return undefined;
+    entry.usedAt = at;
+    return entry.state;
+  }
+
   return {
     learn,
+    fresh: (key) => fresh(key),
     peek: (key) => known.get(key)?.state ?? {},
     async get(key) {
       const at = clock.now();
       for (;;) {
-        const entry = known.get(key);
-        if (entry && at - entry.readAt < refreshMs) {
-          entry.usedAt = at;
-          return entry.state;
-        }
+        const state = fresh(key, at);
+        if (state) return state;
         wanted.add(key);
         reading ??= read().finally(() => {
           reading = undefined;

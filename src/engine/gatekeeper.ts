@@ -54,10 +54,26 @@ export function createGatekeeper(given: Deps): Gatekeeper {
       const agent = deps.agents.get(run.agent);
       const target = agent && targetOf(deps, agent, run, context.step);
       if (!target) return { run, pass: undefined };
-      const state = await deps.states.get(target.key);
-      return (await refuse(deps, run, target, { context, state })) ?? enter(deps, run, target, { context, state });
+      const state = deps.states.fresh(target.key) ?? (await deps.states.get(target.key));
+      if (isFree(target, state) && !holdOf(run, context.step)) {
+        return { run, pass: makePass(deps, target, nameOf(deps, run, context)) };
+      }
+      const refused = await refuse(deps, run, target, { context, state });
+      return refused ?? (await enter(deps, run, target, { context, state }));
     },
   };
+}
+
+/** Nothing limits its calls, and nothing is known that would stop one: as with most calls, whose way is short. */
+function isFree({ limits }: Target, { pausedUntil, breaker }: GateState): boolean {
+  return !limits.rate && limits.concurrency === undefined && pausedUntil === undefined && breaker === undefined;
+}
+
+type Who = { holder: string; token: string };
+
+/** How one delivery of a step is known at a gate. */
+function nameOf({ ids }: Deps, run: Run, { step }: StepContext): Who {
+  return { holder: holderOf(run, step), token: ids.token() };
 }
 
 function targetOf({ limits }: Deps, agent: AgentCode, run: Run, step: Step): Target | undefined {
@@ -117,7 +133,7 @@ async function enter(deps: All, run: Run, target: Target, found: Found): Promise
   const { limits, key } = target;
   const { rate, concurrency } = limits;
   const { context } = found;
-  const who = { holder: holderOf(run, context.step), token: deps.ids.token() };
+  const who = nameOf(deps, run, context);
   const pass = makePass(deps, target, who);
   if (!rate && concurrency === undefined) return begin(deps, run, target, { ...found, who, pass });
   const terms = rate && toRateTerms(rate);
@@ -178,7 +194,7 @@ async function wait(
   return parked.outcome;
 }
 
-type Entering = Found & { who: { holder: string; token: string }; pass: HeldPass };
+type Entering = Found & { who: Who; pass: HeldPass };
 
 /** Past all limits: makes the call the probe of a tool that was off, and says in the record that the wait is over. */
 async function begin(deps: All, run: Run, target: Target, entering: Entering): Promise<Admission> {
@@ -212,7 +228,7 @@ async function begin(deps: All, run: Run, target: Target, entering: Entering): P
 /** `hold`: a place inside is renewed from now on, and given back at the end. `probe`: its call is the one that tells. */
 type HeldPass = Pass & { hold(): void; probe(): void };
 
-function makePass({ gates, states, line }: All, target: Target, who: { holder: string; token: string }): HeldPass {
+function makePass({ gates, states, line }: All, target: Target, who: Who): HeldPass {
   const { key, tool } = target;
   const policy = tool?.breaker;
   let timer: NodeJS.Timeout | undefined;
@@ -254,7 +270,7 @@ function makePass({ gates, states, line }: All, target: Target, who: { holder: s
       // A probe that never got to its call leaves the trying to another.
       if (isProbe) report("void");
       leave();
-      await Promise.all(told);
+      if (told.length > 0) await Promise.all(told);
     },
   };
 }

@@ -3,17 +3,13 @@ export type InTurn = <T>(key: string, work: () => Promise<T>) => Promise<T>;
 
 export function createInTurn(): InTurn {
   const last = new Map<string, Promise<void>>();
-  return async (key, work) => {
-    const done = (last.get(key) ?? Promise.resolve()).then(work);
-    const settled = done.then(
-      () => {},
-      () => {},
-    );
-    last.set(key, settled);
-    try {
-      return await done;
-    } finally {
+  return (key, work) => {
+    const done = last.get(key)?.then(work) ?? work();
+    const end = (): void => {
       if (last.get(key) === settled) last.delete(key);
-    }
+    };
+    const settled = done.then(end, end);
+    last.set(key, settled);
+    return done;
   };
 }

@@ -40,9 +40,13 @@ export async function callModel(
   // A run that has not begun yet gets its deadline from a commit that may still be on its way.
   const deadline = run.startedAt === undefined ? deadlineAtBegin(run, options.deadlineMs) : run;
   const stopTimer = abortAtDeadline(deps, deadline, context.active);
-  const outcome = await send(deps, run, context, { ...options, execution }).finally(stopTimer);
-  context.pass?.modelEnded(outcome);
-  return { execution, outcome, asked: options.asked, calledAt, answeredAt: deps.clock.now() };
+  try {
+    const outcome = await send(deps, run, context, { ...options, execution });
+    context.pass?.modelEnded(outcome);
+    return { execution, outcome, asked: options.asked, calledAt, answeredAt: deps.clock.now() };
+  } finally {
+    stopTimer();
+  }
 }
 
 async function send(
@@ -53,7 +57,8 @@ async function send(
 ): Promise<ModelOutcome> {
   const turn = run.turns + 1;
   const attempt = run.model?.attempt ?? 1;
-  const text = createLiveText({ ...deps, runId: run.runId, place: { turn, attempt, execution } });
+  const { store, logger, redaction } = deps;
+  const text = createLiveText({ store, logger, redaction, runId: run.runId, place: { turn, attempt, execution } });
   try {
     return await deps.telemetry.withStep(run, { kind: "model", turn, attempt, owedAt: step.owedAt }, () =>
       model.call({

@@ -29,11 +29,11 @@ export async function performModel(
   if (!agent) return holdUnknown(deps, run, context);
   const limits = effectiveLimits(agent.limits, run);
   const turn: TurnStep = { run, agent, limits, transcript, context };
-  if (run.model?.task === "verify") return performVerify(deps, turn);
+  if (run.model?.task === "verify") return await performVerify(deps, turn);
   const limit = reachedLimit(run, limits, deps.clock.now());
   if (limit) return report(deps, turn, { type: "limit_reached", step: context.step, ...limit });
-  if (run.model?.task === "summary") return performSummary(deps, turn);
-  return performAnswer(deps, turn);
+  if (run.model?.task === "summary") return await performSummary(deps, turn);
+  return await performAnswer(deps, turn);
 }
 
 /** Reports an event that needs no call. */
@@ -74,7 +74,7 @@ async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOut
     await reportUsage(deps, run.runId, call, agent);
     return afterAbort(deps, run, context);
   }
-  return commitAnswer(deps, turn, call, await toEvent(deps, turn, call, chosen));
+  return await commitAnswer(deps, turn, call, await toEvent(deps, turn, call, chosen));
 }
 
 async function commitAnswer(
@@ -92,7 +92,7 @@ async function commitAnswer(
     const errorType = "error" in event ? event.error.code : undefined;
     recordModel(deps, call, { run: result.change.run, before: run, agent, context, errorType });
   }
-  return afterReport(deps, result, context);
+  return await afterReport(deps, result, context);
 }
 
 function repetitionOf({ run, agent, limits, transcript }: TurnStep): Repetition | null {

@@ -1,6 +1,6 @@
 import { DroverError, toError } from "../core/errors.ts";
 import type { Message } from "../core/message.ts";
-import { holdOf, isSameStep, modelIndex, owed, wakeIndex } from "../core/owed.ts";
+import { holdOf, modelIndex, owedStep, type Step, wakeIndex } from "../core/owed.ts";
 import { usedToolCallIds } from "../core/reply.ts";
 import { backoffMs } from "../core/retry.ts";
 import { isEnded, type Run } from "../core/run.ts";
@@ -52,7 +52,7 @@ type Deps = RunStepDeps & { lane: { taken: boolean }; rarely: Rarely };
 
 async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Promise<StepOutcome> {
   const { clock } = deps;
-  const { runId, owedAt, index } = delivery.step;
+  const { runId, owedAt } = delivery.step;
   const beganAt = clock.now();
   const loaded = recalled(deps, delivery) ?? (await load(deps, delivery));
   if (!loaded) {
@@ -60,7 +60,7 @@ async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Prom
     return done;
   }
   const { run } = loaded;
-  const step = owed(run).find((other) => isSameStep(other, { owedAt, index }));
+  const step = loaded.step ?? owedStep(run, delivery.step);
   if (!step) {
     // The record is older than the step: it will catch up, by a redelivery or after a failover.
     if (run.revision < owedAt && !isEnded(run)) return soon(again(delivery, "the record is behind this step"));
@@ -71,7 +71,7 @@ async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Prom
   if (early > 0 && holdOf(run, step)?.reason !== "concurrency_limit")
     return { type: "again", delayMs: early, why: "not due yet by Redis's clock" };
   const context: StepContext = { delivery, active, step, beganAt, loadedAt: clock.now() };
-  return perform(deps, loaded, context);
+  return await perform(deps, loaded, context);
 }
 
 /**
@@ -114,21 +114,30 @@ async function admitted(deps: RunStepDeps, loaded: Loaded, given: StepContext): 
   }
 }
 
-/** `usedIds`: provider ids of the calls in `messages`, where they are known already. */
-type Loaded = { run: Run; messages?: Message[]; usedIds?: ReadonlySet<string>; last?: Message | undefined };
+/** `usedIds`: provider ids of the calls in `messages`, where they are known already; `step`: where it is known to be owed. */
+type Loaded = {
+  run: Run;
+  step?: Step;
+  messages?: Message[];
+  usedIds?: ReadonlySet<string>;
+  last?: Message | undefined;
+};
 
 /**
  * The run as this process knows it, if that owes the step and this is its first delivery: made owed by a commit of ours
  * and taken by us, as most are. Stale knowledge costs a call that is not kept; the commit finds it out.
  */
-function recalled(deps: RunStepDeps, { step, deliveries, lostWorkers }: Delivery): Loaded | undefined {
+function recalled(deps: RunStepDeps, { step: name, deliveries, lostWorkers }: Delivery): Loaded | undefined {
   // Without announcements, what others did to the run (a cancel, say) would be found out only by the commit.
   if (deliveries > 1 || lostWorkers > 0 || !deps.signals.isHearing()) return undefined;
   const { recall } = deps;
-  const known = recall.get(step.runId);
-  if (!known || !owed(known.run).some((other) => isSameStep(other, step))) return undefined;
-  if (step.index === modelIndex) return { run: known.run, messages: [...known.messages], usedIds: known.usedIds };
-  return { run: known.run, last: known.messages.at(-1) };
+  const known = recall.get(name.runId);
+  const step = known && owedStep(known.run, name);
+  if (!step) return undefined;
+  const { run, messages, usedIds } = known;
+  return step.index === modelIndex
+    ? { run, step, messages: [...messages], usedIds }
+    : { run, step, last: messages.at(-1) };
 }
 
 /** Reads no more than this kind of step needs, in one round trip. */

@@ -59,7 +59,7 @@ export async function afterReport(
   result: AdvanceResult,
   context: Pick<StepContext, "delivery" | "active">,
 ): Promise<StepOutcome> {
-  return result.change ? done : endDelivery(deps, result.run, context);
+  return result.change ? done : await endDelivery(deps, result.run, context);
 }
 
 /**

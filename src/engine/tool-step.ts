@@ -44,7 +44,7 @@ export async function performTool(
   if (!policy) return holdUnknown(deps, run, context, open.tool);
   const started = await start(deps, run, open, context);
   if ("superseded" in started) return endDelivery(deps, started.superseded, context);
-  return report(deps, agent, { run: started.run, open, call, context, startToken: started.startToken });
+  return await report(deps, agent, { run: started.run, open, call, context, startToken: started.startToken });
 }
 
 function findCall(run: Run, last: Message | undefined, callId: string | undefined): { open: OpenCall; call: ToolCall } {
@@ -115,7 +115,7 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
       ...spanTimes(context, { calledAt, answeredAt, endedAt: deps.clock.now() }),
     });
   }
-  return afterReport(deps, result, context);
+  return await afterReport(deps, result, context);
 }
 
 /** A start that a failover could take back is no start: the tool might run twice. Nothing has happened yet. */

@@ -84,9 +84,9 @@ function expected({ previous, run, append, fresh }: CommitInput): (string | numb
 
 /** Since when the run owes something that could be done: not before the earliest of its steps may run. */
 function owingSince(run: Run): number | undefined {
-  const steps = owed(run);
-  if (steps.length === 0) return undefined;
-  return Math.max(run.updatedAt, Math.min(...steps.map((step) => step.notBefore ?? 0)));
+  let since: number | undefined;
+  for (const { notBefore = 0 } of owed(run)) since = since === undefined ? notBefore : Math.min(since, notBefore);
+  return since === undefined ? undefined : Math.max(run.updatedAt, since);
 }
 
 function liveExpiry(previous: Run | null, run: Run): string {

@@ -23,15 +23,13 @@ export function withShardCount(connection: RedisConnection, keys: Keys, shards: 
 
   return {
     ...connection,
-    async use(fn) {
-      if (!isRight) {
-        // One at a time; after a failure the next one asks again.
-        asking ??= ask().finally(() => {
-          asking = undefined;
-        });
-        await asking;
-      }
-      return connection.use(fn);
+    use(fn) {
+      if (isRight) return connection.use(fn);
+      // One at a time; after a failure the next one asks again.
+      asking ??= ask().finally(() => {
+        asking = undefined;
+      });
+      return asking.then(() => connection.use(fn));
     },
   };
 }

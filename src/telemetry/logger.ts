@@ -31,9 +31,10 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     formatters: { level: (label: string) => ({ level: label }) },
   };
   const out = pino(settings, options.destination ?? pino.destination(2));
-  return toLogger(options.redactor ?? createRedactor(), (level, line) => {
+  const logger = toLogger(options.redactor ?? createRedactor(), (level, line) => {
     if (out.isLevelEnabled(level)) out[level](...line());
   });
+  return { ...logger, isLevelEnabled: (level) => out.isLevelEnabled(level) };
 }
 
 /**
@@ -47,7 +48,7 @@ export function redactLogs(logger: Logger, redactor: Redactor): Logger {
     if (!told) process.emitWarning("The logger given to Drover fails; its lines are lost.", { code: "DROVER_LOGGER" });
     told = true;
   };
-  return toLogger(redactor, (level, line) => {
+  const redacted = toLogger(redactor, (level, line) => {
     try {
       const ended: unknown = logger[level](...line());
       if (ended instanceof Promise) ended.catch(lose);
@@ -55,6 +56,17 @@ export function redactLogs(logger: Logger, redactor: Redactor): Logger {
       lose();
     }
   });
+  if (typeof logger.isLevelEnabled !== "function") return redacted;
+  return {
+    ...redacted,
+    isLevelEnabled(level) {
+      try {
+        return logger.isLevelEnabled?.(level) !== false;
+      } catch {
+        return true;
+      }
+    },
+  };
 }
 
 type Level = "debug" | "info" | "warn" | "error";

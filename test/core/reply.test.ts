@@ -122,12 +122,12 @@ describe("ids", () => {
   });
 
   test("an id that is in use is not made again", () => {
-    const first = makeToolCallId("run-a/call-1-1", new Set());
-    expect(makeToolCallId("run-a/call-1-1", new Set([first]))).not.toBe(first);
+    const first = makeToolCallId("run-a/call-1-1", () => false);
+    expect(makeToolCallId("run-a/call-1-1", (id) => id === first)).not.toBe(first);
   });
 
   test("a made id gives way to a provider's own that stands later in the list", () => {
-    const made = makeToolCallId("run-a/call-3-1", new Set());
+    const made = makeToolCallId("run-a/call-3-1", () => false);
     expect(idsOf([undefined, made])[1]).toBe(made);
   });
 
