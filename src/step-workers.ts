@@ -13,6 +13,8 @@ export type StepWorkers = {
   hold(why: string): void;
   release(why: string): void;
   stats(): { running: number; lastStartedAt: number | undefined };
+  /** When the last step of that queue was begun, in any shard. */
+  lastStartedOn(queue: string): number | undefined;
   /** The most steps at once. */
   readonly concurrency: number;
 };
@@ -65,6 +67,10 @@ export function createStepWorkers(backend: Backend, options: StepWorkersOptions)
     stop: async () => void (await Promise.all(workers.map((worker) => worker.stop()))),
     hold: (why) => holdAll(workers, why),
     release: (why) => releaseAll(workers, why),
+    lastStartedOn(queue) {
+      const started = workers.flatMap((worker) => worker.lastStartedOn(queue) ?? []);
+      return started.length === 0 ? undefined : Math.max(...started);
+    },
     stats() {
       const all = workers.map((worker) => worker.stats());
       const started = all.flatMap(({ lastStartedAt }) => lastStartedAt ?? []);

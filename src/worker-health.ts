@@ -15,6 +15,8 @@ export type WorkerHealthOptions = {
   /** The most steps at once. */
   concurrency: number;
   stats(): { running: number; lastStartedAt: number | undefined };
+  /** Of one queue: another that goes on says nothing of it. */
+  lastStartedOn(queue: string): number | undefined;
   isPaused(): boolean;
   clock: Pick<Clock, "now">;
   /** How long work may wait and this worker begin none, in ms; default 300,000. */
@@ -32,11 +34,14 @@ export function createWorkerHealth(options: WorkerHealthOptions): () => Promise<
   let pausedAt = beganAt;
 
   function judge(states: readonly QueueState[]): WorkerHealth {
-    const { running, lastStartedAt = beganAt } = stats();
+    const { running } = stats();
     if (options.isPaused()) pausedAt = clock.now();
-    const idleMs = clock.now() - Math.max(lastStartedAt, pausedAt);
-    const waiting = states.filter(({ name, oldestAgeMs = 0 }) => queues.includes(name) && oldestAgeMs > stuckAfterMs);
-    if (idleMs <= stuckAfterMs || waiting.length === 0) return { live: true, ready: true };
+    const idleOn = (queue: string): number => clock.now() - Math.max(options.lastStartedOn(queue) ?? beganAt, pausedAt);
+    const waiting = states.filter(
+      ({ name, oldestAgeMs = 0 }) => queues.includes(name) && oldestAgeMs > stuckAfterMs && idleOn(name) > stuckAfterMs,
+    );
+    if (waiting.length === 0) return { live: true, ready: true };
+    const idleMs = Math.min(...waiting.map(({ name }) => idleOn(name)));
     const oldestMs = Math.max(...waiting.map(({ oldestAgeMs = 0 }) => oldestAgeMs));
     const names = waiting.map(({ name }) => `"${name}"`).join(", ");
     const reason =

@@ -103,8 +103,7 @@ async function takeSteps(
     connect: () => makeClient(deps.redis, "worker", "drover-step-worker"),
     ...{ prefix: deps.prefix, queues: served, concurrency },
     telemetry: deps.telemetry,
-    lockMs: options.lockMs,
-    graceMs: options.graceMs,
+    ...{ lockMs: options.lockMs, graceMs: options.graceMs },
     maxPayloadBytes: deps.payloadLimitBytes,
     mayStart: pause.mayStart,
   });
@@ -141,6 +140,7 @@ async function takeSteps(
     stats: worker.stats,
     health: createWorkerHealth({
       ...{ fleet: backend.fleet, queues: served, concurrency: worker.concurrency, stats: worker.stats, clock },
+      lastStartedOn: worker.lastStartedOn,
       ...{ isPaused: pause.isPaused, stuckAfterMs: options.stuckAfterMs },
     }),
     pause: () => pause.set(true),

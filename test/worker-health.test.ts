@@ -13,6 +13,7 @@ function healthOf(oldestAgeMs: number | undefined, more: Partial<WorkerHealthOpt
     queues: ["runs", "model"],
     concurrency: 10,
     stats: () => ({ running: 10, lastStartedAt: undefined }),
+    lastStartedOn: () => undefined,
     isPaused: () => false,
     clock: { now: () => now },
     stuckAfterMs,
@@ -34,13 +35,22 @@ test("a worker is stuck once work has waited and it has begun none for that long
 test.each<[what: string, oldestAgeMs: number | undefined, more: Partial<WorkerHealthOptions>]>([
   ["nothing waits", undefined, {}],
   ["what waits has only just come", 5_000, {}],
-  ["it began a step of late", 90_000, { stats: () => ({ running: 1, lastStartedAt: now - 1_000 }) }],
+  ["it began a step of late", 90_000, { lastStartedOn: () => now - 1_000 }],
   ["it is paused", 90_000, { isPaused: () => true }],
   ["what waits is none of its queues'", 90_000, { queues: ["runs"] }],
 ])("a worker is well while %s", async (_what, oldestAgeMs, more) => {
   const health = healthOf(oldestAgeMs, more);
   now += stuckAfterMs + 1_000;
   expect(await health()).toEqual(well);
+});
+
+test("a queue whose steps wait for ever is not hidden by another one that goes on", async () => {
+  const health = healthOf(90_000, {
+    stats: () => ({ running: 1, lastStartedAt: now }),
+    lastStartedOn: (queue) => (queue === "runs" ? now : undefined),
+  });
+  now += stuckAfterMs + 1_000;
+  expect(await health()).toMatchObject({ live: false, reason: expect.stringContaining('wait in "model"') });
 });
 
 test("a worker that was paused for long is not stuck when it goes on, and is if it begins nothing then", async () => {

@@ -56,6 +56,8 @@ export type StepWorker = {
   kill(): void;
   /** For readiness: steps in hand, and when the last one was begun (epoch ms by the clock). */
   stats(): { running: number; lastStartedAt: number | undefined };
+  /** When the last step of that queue was begun. */
+  lastStartedOn(queue: string): number | undefined;
 };
 
 type Lane = {
@@ -82,15 +84,14 @@ const handBackMs = 1_100;
 
 /** Consumes step queues. Knows nothing of what a step does: that is `process`. */
 export function createStepWorker(options: StepWorkerOptions): StepWorker {
-  const { clock, logger } = options;
+  const { logger } = options;
   const trouble = createTroubleLog(logger);
   const main = options.connect();
   main.on("error", () => undefined); // reported through the workers below
-  let lastStartedAt: number | undefined;
-  const onStarted = (): void => {
-    lastStartedAt = clock.now();
-  };
-  const lanes = options.queues.map((queue) => createLane(options, queue, { main, trouble, onStarted }));
+  const starts = createStarts(options.clock);
+  const lanes = options.queues.map((queue) =>
+    createLane(options, queue, { main, trouble, onStarted: () => starts.note(queue) }),
+  );
   const ended = Promise.withResolvers<void>();
   let stopping: Promise<void> | undefined;
 
@@ -138,7 +139,30 @@ export function createStepWorker(options: StepWorkerOptions): StepWorker {
       }
       end();
     },
-    stats: () => ({ running: lanes.reduce((sum, lane) => sum + lane.processor.running(), 0), lastStartedAt }),
+    stats: () => ({ running: countRunning(lanes), lastStartedAt: starts.last() }),
+    lastStartedOn: starts.lastOn,
+  };
+}
+
+function countRunning(lanes: readonly Lane[]): number {
+  return lanes.reduce((sum, lane) => sum + lane.processor.running(), 0);
+}
+
+/** When the last step was begun, on each queue and on any. */
+function createStarts(clock: Clock): {
+  note(queue: string): void;
+  last(): number | undefined;
+  lastOn(queue: string): number | undefined;
+} {
+  const times = new Map<string, number>();
+  let last: number | undefined;
+  return {
+    note(queue) {
+      last = clock.now();
+      times.set(queue, last);
+    },
+    last: () => last,
+    lastOn: (queue) => times.get(queue),
   };
 }
 
