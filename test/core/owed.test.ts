@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { holdOf, noLongerOwed, owed } from "../../src/core/owed.ts";
+import { holdOf, noLongerOwed, owed, owedStep } from "../../src/core/owed.ts";
 import { answered, askPlan, makeWorld, runPlan, step } from "./support.ts";
 
 test("[G2] what a change made unnecessary is what was owed and is not any more", () => {
@@ -10,6 +10,12 @@ test("[G2] what a change made unnecessary is what was owed and is not any more",
   const ended = step(world, { type: "cancel_requested", by: "ann", reason: "r" });
   expect(noLongerOwed(world.run, owed(ended.run))).toEqual(owed(world.run));
   expect(owed(world.run).map(({ kind }) => kind)).toEqual(["tool", "wake"]);
+});
+
+test("a step is found by its name while the run owes it", () => {
+  const begun = makeWorld();
+  expect(owedStep(begun.run, { owedAt: 1, index: 0 })).toMatchObject({ kind: "model" });
+  expect(owedStep(begun.run, { owedAt: 2, index: 0 })).toBeUndefined();
 });
 
 test("why a step is held is asked of the model step, or of the call that is ready", () => {
