@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { act, type Exit } from "../command.ts";
 import { type Context, findRedisUrl } from "../context.ts";
@@ -23,7 +24,7 @@ export function registerWorker(program: Command, context: Context, exit: Exit): 
 async function work(context: Context, file: string, options: Options): Promise<number> {
   const stop = listenForStop();
   const agents = await loadAgents(file, context.dir);
-  const worker = await startWorker(context, {
+  const starting = startWorker(context, {
     agents,
     redis: await findRedisUrl(context),
     concurrency: options.concurrency,
@@ -32,10 +33,20 @@ async function work(context: Context, file: string, options: Options): Promise<n
       .map((name) => name.trim())
       .filter((name) => name !== ""),
   });
+  const worker = await Promise.race([starting, stop.requested.then(() => startedSoon(starting))]);
+  // Nothing is in hand yet, and a Redis that does not answer must not hold the process up.
+  if (!worker) return process.exit(0);
   context.output.line(`worker ${process.pid} ready | ${worker.description}`);
   await stop.requested;
   await stopWorker(context, worker);
   return 0;
+}
+
+/** How long a start that is told to stop may still take, so that it ends as one that has begun. */
+const startingMs = 1_000;
+
+function startedSoon(starting: Promise<RunningWorker>): Promise<RunningWorker | undefined> {
+  return Promise.race([starting, sleep(startingMs, undefined, { ref: false })]);
 }
 
 /** Stops gracefully, telling how long that may take. */
