@@ -33,9 +33,8 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
   const shared = createShared(options.clock);
 
   const runs = (): Run[] => [...records.values()].map(({ run }) => run);
-  const need = (runId: string): Stored | undefined => records.get(runId);
   const load = (runId: string): Run | null => {
-    const stored = need(runId);
+    const stored = records.get(runId);
     return stored ? copyRun(stored.run) : null;
   };
 
@@ -80,7 +79,7 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
     ...createReaders(records, options.clock),
     ...sessions.readers,
     async publishLive(runId, deltas) {
-      need(runId)?.live.push(...copy(deltas));
+      records.get(runId)?.live.push(...copy(deltas));
       options.signals?.notifyRun(runId);
     },
     ...shared,
@@ -144,16 +143,15 @@ function commitTo(stored: Stored, change: Change, sessions: MemorySessions): Com
 type Readers = Pick<RunStore, "readResults" | "readFeed" | "readLive">;
 
 function createReaders(records: Map<string, Stored>, clock: Clock | undefined): Readers {
-  const need = (runId: string): Stored | undefined => records.get(runId);
   return {
-    readResults: async (runId) => copy(Object.fromEntries(need(runId)?.results ?? [])),
+    readResults: async (runId) => copy(Object.fromEntries(records.get(runId)?.results ?? [])),
     async readFeed(runId, after, limit) {
-      const feed = need(runId)?.feed.filter((entry) => entry.seq > after) ?? [];
+      const feed = records.get(runId)?.feed.filter((entry) => entry.seq > after) ?? [];
       return copy(feed.slice(0, Math.max(0, Math.min(limit, maxPage))));
     },
     async readLive(runId, from) {
       if (!/^\d+$/.test(from)) throw new DroverError("invalid", `"${from}" is no position in live text. Use 0.`);
-      const stored = need(runId);
+      const stored = records.get(runId);
       if (!stored) return { deltas: [], next: from };
       dropLive(stored, clock);
       return {
