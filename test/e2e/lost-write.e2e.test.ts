@@ -103,7 +103,7 @@ test("[G4] an irreversible act whose worker was killed is left undone if a perso
 });
 
 test("a write's result is taken though its worker had noticed by then that it lost the step", async () => {
-  const world = await makeWorld({ respond: calling("post"), toolTimeoutMs: 6_000 });
+  const world = await makeWorld({ respond: calling("post"), toolTimeoutMs: 30_000 });
   const holder = await world.work();
   const run = await world.drover.start("e2e", "go", { runId: "late-2" });
   const visit = await world.gate.next({ what: "post" });
