@@ -6,8 +6,8 @@ import { isObject } from "./json-schema.ts";
 import { cleanText, reasonOf } from "./messages.ts";
 import { writeJson } from "./write-json.ts";
 
-/** No more of a result than this is kept, in bytes of UTF-8; much less of it is shown to the model. */
-export const maxResultBytes: number = 16 * 1024 * 1024;
+/** No more of a result than this is kept, in bytes of UTF-8 (a message, by default, holds more); much less is shown to the model. */
+export const maxResultBytes: number = 12 * 1024 * 1024;
 
 /**
  * - text: as it is; content parts: as they are; any other value: its JSON;
