@@ -12,6 +12,7 @@ const counts: Count[] = [
   { what: "lock_lost", queue: "tools" },
   { what: "step_held", reason: "unknown_agent" },
   { what: "breaker_opened", tool: "look" },
+  { what: "run_removed", status: "completed" },
 ];
 
 /** What a process serves that has something to tell of every metric, in Prometheus's format. Only inside a test file. */
