@@ -189,7 +189,7 @@ describe("acting", () => {
     for (const runId of ["pay-1", "pay-2", "ask-1"]) await http.drover.get(runId).result({ timeoutMs: 10_000 });
     await page.goto(`${url}/ui/runs/pay-3`);
     await page.locator("#act-cancel summary").click();
-    await page.getByLabel("Reason", { exact: true }).fill("no need");
+    await page.locator("#act-cancel").getByLabel("Reason").fill("no need");
     await page.getByRole("button", { name: "Cancel the run" }).click();
     await page.getByText("Cancelled. What was under way is aborted.").waitFor();
     expect(await statusOf(page)).toBe("cancelled");
@@ -201,6 +201,31 @@ describe("acting", () => {
     await page.getByRole("button", { name: "Retry" }).click();
     await page.getByText("Retried. It goes on from where it failed.").waitFor();
     await page.getByText("3 of 3").waitFor();
+    expect(trouble).toEqual([]);
+  });
+
+  test("a run is paused and goes on, and so is the whole fleet", async () => {
+    const { url, http, start } = await openSite();
+    await start("pay-1", "pay", "waiting");
+    const { page, trouble } = await openPage(browser);
+    await page.goto(`${url}/ui/runs/pay-1`);
+    await page.locator("#act-pause summary").click();
+    await page.locator("#act-pause").getByLabel("Reason").fill("let me look");
+    await page.getByRole("button", { name: "Pause the run" }).click();
+    await page.getByText("Paused. Nothing of it begins until it is resumed").waitFor();
+    expect(await statusOf(page)).toBe("paused");
+    await page.locator("#act-resume summary").click();
+    await page.getByRole("button", { name: "Resume", exact: true }).click();
+    await page.getByText("Resumed. It goes on where it was.").waitFor();
+    await page.goto(`${url}/ui/fleet`);
+    await page.locator("#act-pause summary").click();
+    await page.getByLabel("Reason", { exact: true }).fill("incident");
+    await page.getByRole("button", { name: "Pause the fleet" }).click();
+    await page.getByText("The fleet is paused. No worker takes a step.").waitFor();
+    const late = await http.drover.start("tester", "loop", { runId: "loop-2", limits: { maxTurns: 2 } });
+    expect((await late.status()).turns).toBe(0);
+    await http.drover.resumeAll();
+    expect(await late.result({ timeoutMs: 10_000 })).toMatchObject({ stopReason: "max_turns" });
     expect(trouble).toEqual([]);
   });
 
