@@ -8,7 +8,7 @@ import { findRedis } from "./support/redis.ts";
 
 // Offline: says what it heard, so that it can be seen what a run knows of those before it.
 const said = (messages: Message[]): string[] => messages.map(({ content }) => String(content));
-const echo: ScriptedReply = ({ messages }) => ({ text: `heard ${said(messages).length}`, delayMs: 200 });
+const echo: ScriptedReply = ({ messages }) => ({ text: `heard ${said(messages).length}`, delayMs: 1_000 });
 const model = scriptedModel([echo, echo]);
 const guide = defineAgent({ name: "guide", instructions: "You help travellers.", model });
 const clerk = defineAgent({ name: "clerk", instructions: "You book journeys.", model });

@@ -36,18 +36,25 @@ export type FleetReaderOptions = {
  */
 export function createFleetReader(options: FleetReaderOptions): FleetReader {
   let kept: { at: number; view: Promise<FleetView> } | undefined;
+
+  function readKept(): Promise<FleetView> {
+    const at = performance.now();
+    if (kept && at - kept.at < keptMs) return kept.view;
+    const view = readFleet(options);
+    const own = { at, view };
+    kept = own;
+    view.catch(() => {
+      // The next one who asks tries again.
+      if (kept === own) kept = undefined;
+    });
+    return view;
+  }
+
   return {
-    read() {
-      const at = performance.now();
-      if (kept && at - kept.at < keptMs) return kept.view;
-      const view = readFleet(options);
-      const own = { at, view };
-      kept = own;
-      view.catch(() => {
-        // The next one who asks tries again.
-        if (kept === own) kept = undefined;
-      });
-      return view;
+    async read() {
+      // Whoever has just paused or resumed the fleet must see it: that alone is read each time.
+      const [view, paused] = await Promise.all([readKept(), options.fleetSwitch.read()]);
+      return paused ? { ...view, paused } : view;
     },
   };
 }
@@ -55,17 +62,16 @@ export function createFleetReader(options: FleetReaderOptions): FleetReader {
 async function readFleet(options: FleetReaderOptions): Promise<FleetView> {
   const { connection, presence, store } = options;
   const { at, redis } = await readServerFacts(connection);
-  const [workers, agents, gates, counts, owing, paused] = await Promise.all([
+  const [workers, agents, gates, counts, owing] = await Promise.all([
     presence.workers(),
     presence.agents(),
     readGates(options),
     store.count(),
     Promise.all(options.shards.map((shard) => readOwing(connection, shard, at))),
-    options.fleetSwitch.read(),
   ]);
   const depths = await readDepths(options, queueNames(workers, agents));
   const queues = withWorkers(depths, workers);
-  return { at, redis, workers, agents, queues, gates, counts, owing: sumOwing(owing), ...(paused ? { paused } : {}) };
+  return { at, redis, workers, agents, queues, gates, counts, owing: sumOwing(owing) };
 }
 
 /** Every queue but that of the starts is there once in each shard. */

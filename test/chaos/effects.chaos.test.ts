@@ -84,7 +84,8 @@ test(
         done.clear();
         const played = await play({ ...options, schedule: [fault] });
         expect({ fault, findings: judgePlay(options, runId, played, undisturbed) }).toEqual({ fault, findings: [] });
-        add(totals, played);
+        // Calls that go side by side come in another order now and then, and a fault may find nothing to befall.
+        if (played.happened.length > 0) add(totals, played);
       }
       totals.plays += 1;
     }
