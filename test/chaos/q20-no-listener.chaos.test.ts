@@ -54,9 +54,10 @@ describe("a program that handles nothing", () => {
     const runs: string[] = [];
     for (let restart = 0; restart < restarts; restart += 1) {
       const ids = Array.from({ length: isLong ? 20 : 4 }, (_, index) => `embedded-${restart}-${index}`);
+      const before = world.server.requests.length;
       for (const runId of ids) expect(await embedder.start(runId, `${runId} ${canary}`)).toBe(true);
       runs.push(...ids);
-      await world.server.received(world.server.requests.length + 2);
+      await world.server.received(before + 2);
       await server.kill9();
       // It fails, and the program prints the error as it is.
       expect(await embedder.start(`refused-${restart}`, `refused ${canary}`)).toBe(false);
