@@ -26,8 +26,21 @@ export async function readKept(
   return joinRange(content, whole, plan, middle);
 }
 
-/** The result of a call. @throws DroverError "not_found" */
+/** The result of a call, by the run's head as it was or has become. @throws DroverError "not_found" */
 export async function findResult(store: RunStore, run: Run, callId: string): Promise<ToolMessage> {
+  const found = await lookFor(store, run, callId);
+  if (found) return found;
+  // The last call's result may have taken the early ones into the transcript since the head was read.
+  const now = await store.load(run.runId);
+  const moved = now && now.revision !== run.revision ? await lookFor(store, now, callId) : undefined;
+  if (moved) return moved;
+  throw new DroverError(
+    "not_found",
+    `Run "${run.runId}" has no result of ${callId}. "drover show ${run.runId}" lists its calls.`,
+  );
+}
+
+async function lookFor(store: RunStore, run: Run, callId: string): Promise<ToolMessage | undefined> {
   const results = await store.readResults(run.runId);
   // A caller's word: every object has something under "constructor".
   const early = Object.hasOwn(results, callId) ? results[callId] : undefined;
@@ -37,8 +50,5 @@ export async function findResult(store: RunStore, run: Run, callId: string): Pro
     const found = messages.findLast((message) => message.role === "tool" && message.callId === callId);
     if (found?.role === "tool") return found;
   }
-  throw new DroverError(
-    "not_found",
-    `Run "${run.runId}" has no result of ${callId}. "drover show ${run.runId}" lists its calls.`,
-  );
+  return undefined;
 }
