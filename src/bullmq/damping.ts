@@ -1,7 +1,6 @@
+import { createRarely } from "../core/rarely.ts";
 import type { Logger } from "../ports.ts";
 
-/** Lines about the same trouble are at least this far apart. */
-const repeatMs = 10_000;
 const firstPauseMs = 250;
 const longestPauseMs = 5_000;
 /** Trouble that stays away this long starts over with the first pause. */
@@ -11,19 +10,11 @@ const calmMs = 30_000;
 export type TroubleLog = (error: unknown, fields: Record<string, unknown>, message: string) => void;
 
 export function createTroubleLog(logger: Logger): TroubleLog {
-  const kinds = new Map<string, { at: number; repeats: number }>();
-  return (error, fields, message) => {
-    const kind = `${message} ${kindOf(error)}`;
-    const now = performance.now();
-    const known = kinds.get(kind);
-    if (known && now - known.at < repeatMs) {
-      known.repeats += 1;
-      return;
-    }
-    const repeats = known?.repeats ?? 0;
-    kinds.set(kind, { at: now, repeats: 0 });
-    logger.warn({ ...fields, error: messageOf(error), ...(repeats > 0 ? { repeats } : {}) }, message);
-  };
+  const rarely = createRarely(() => performance.now());
+  return (error, fields, message) =>
+    rarely(`${message} ${kindOf(error)}`, (repeats) =>
+      logger.warn({ ...fields, error: messageOf(error), ...repeats }, message),
+    );
 }
 
 /** The message alone: the client's errors carry whole commands, user data included. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { DroverError } from "../core/errors.ts";
 import { Crashed } from "../testing/faults.ts";
+import { wrapPort } from "../testing/wrap-port.ts";
 
 /**
  * What happens at a call of a port.
@@ -150,15 +151,7 @@ function createLife(next: (label: string) => PointFault | undefined): Life {
       stopped = Promise.withResolvers();
       waiting?.resolve();
     },
-    wrap: (name, port) =>
-      new Proxy(port, {
-        get(target, property, receiver): unknown {
-          const member: unknown = Reflect.get(target, property, receiver);
-          if (typeof member !== "function") return member;
-          return (...args: unknown[]) =>
-            guarded(`${name}.${String(property)}`, async () => Reflect.apply(member, target, args));
-        },
-      }),
+    wrap: (name, port) => wrapPort(name, port, guarded),
   };
   return life;
 }

@@ -1,6 +1,7 @@
 import { DroverError, toError } from "../core/errors.ts";
 import type { Message } from "../core/message.ts";
 import { holdOf, modelIndex, owedStep, type Step, wakeIndex } from "../core/owed.ts";
+import { createRarely, type Rarely } from "../core/rarely.ts";
 import { usedToolCallIds } from "../core/reply.ts";
 import { backoffMs } from "../core/retry.ts";
 import { isEnded, type Run } from "../core/run.ts";
@@ -10,7 +11,6 @@ import { endChildren, endOrphan, lookAtChild, looksAtChild, tellParent } from ".
 import { ofRun } from "./log-fields.ts";
 import { performModel } from "./model-step.ts";
 import { queueOwed } from "./queue-owed.ts";
-import { createRarely, type Rarely } from "./rarely.ts";
 import { performSession } from "./session.ts";
 import { afterReport, again, done, endDelivery, handedBack, type RunStepDeps, type StepContext } from "./step.ts";
 import { performTool } from "./tool-step.ts";
@@ -31,7 +31,7 @@ const crashesAllowed = 5;
  * delivering any step again is always safe and is the repair (invariant 2). Never rejects.
  */
 export function createRunStep(given: RunStepDeps): (delivery: Delivery) => Promise<StepOutcome> {
-  const deps: Deps = { ...given, lane: { taken: false }, rarely: createRarely(given.clock) };
+  const deps: Deps = { ...given, lane: { taken: false }, rarely: createRarely(() => given.clock.now()) };
   return async (delivery) => {
     const active = deps.active.begin(delivery);
     try {

@@ -1,4 +1,5 @@
 import { DroverError } from "../core/errors.ts";
+import { createRarely } from "../core/rarely.ts";
 import type { Logger } from "../ports.ts";
 import { hopelessCodes, redisErrorCode, toRedisError } from "./redis-error.ts";
 import { type ConnectionRole, makeClient } from "./redis-options.ts";
@@ -38,7 +39,6 @@ export type ConnectOptions = {
 
 const readyTimeoutMs: Record<ConnectionRole, number> = { producer: 1_500, subscriber: 1_500, worker: 5_000 };
 const answerTimeoutMs = 10_000;
-const logEveryMs = 10_000;
 
 /**
  * Opens a connection of our own, also when an ioredis instance is given: that one is only copied from.
@@ -122,17 +122,11 @@ export type DampedWarning = (key: string, fields: Record<string, unknown>, messa
 
 /** A warning per key at most every ten seconds, with the number of those left out. */
 export function createDampedWarning(logger: Logger | undefined): DampedWarning {
-  const kinds = new Map<string, { at: number; suppressed: number }>();
-  return (key, fields, message) => {
-    const now = performance.now();
-    const kind = kinds.get(key);
-    if (kind && now - kind.at < logEveryMs) {
-      kind.suppressed += 1;
-      return;
-    }
-    kinds.set(key, { at: now, suppressed: 0 });
-    logger?.warn(kind?.suppressed ? { ...fields, suppressed: kind.suppressed } : fields, message);
-  };
+  const rarely = createRarely(() => performance.now());
+  return (key, fields, message) =>
+    rarely(key, ({ repeats }) =>
+      logger?.warn(repeats === undefined ? fields : { ...fields, suppressed: repeats }, message),
+    );
 }
 
 /** Undefined once the client is ready; else why it is not. */

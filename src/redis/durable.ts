@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { DurabilityTarget } from "../core/durability.ts";
 import { DroverError } from "../core/errors.ts";
@@ -58,7 +59,7 @@ export function createRedisDurable(options: RedisDurableOptions): Durable & { cl
         if (state === "gone") throw lost(run.runId);
         if (state === "unfit") throw unfit();
         if (signal?.aborted || performance.now() >= until) throw notYet(run.runId, target);
-        await pause(pauseMs);
+        await sleep(pauseMs);
       }
     },
     close: () => connection.close(),
@@ -87,10 +88,6 @@ function notYet(runId: string, { replicas, disks, timeoutMs }: DurabilityTarget)
     `What was done to run "${runId}" is not ${where} after ${timeoutMs} ms, so it is not acknowledged: Redis could still lose it. ` +
       "Look after its replicas, then do the same again; it is done once.",
   );
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /** One round at a time, for all who wait when it begins. */

@@ -2,6 +2,7 @@ import { Agent } from "node:http";
 import { createRequire } from "node:module";
 import { toError } from "../core/errors.ts";
 import type { Logger } from "../ports.ts";
+import { once } from "./once.ts";
 
 const require = createRequire(import.meta.url);
 
@@ -107,14 +108,6 @@ function watch<Batch, Inner extends Exporter<Batch>>(
     },
   };
   return { inner, watched };
-}
-
-function once<T>(act: (value: T) => void): (value: T) => void {
-  let acted = false;
-  return (value) => {
-    if (!acted) act(value);
-    acted = true;
-  };
 }
 
 /** The code of a network error or the status of an answer; a collector's answer body is not repeated. */

@@ -5,6 +5,7 @@ import { toError } from "../core/errors.ts";
 import type { RunTrace } from "../core/run.ts";
 import type { Logger } from "../ports.ts";
 import { createDirectSpans, type PutSpan, type SpanOrigin } from "./direct-spans.ts";
+import { once } from "./once.ts";
 import type { Env, Way } from "./otlp.ts";
 import { planStep, type SpanPlan } from "./spans.ts";
 import type { StepFacts } from "./step-facts.ts";
@@ -168,13 +169,5 @@ function startThread(origin: SpanOrigin, { endpoint, protocol }: Way, logger: Lo
       open = false;
       void thread.terminate();
     },
-  };
-}
-
-function once(act: () => void): () => void {
-  let acted = false;
-  return () => {
-    if (!acted) act();
-    acted = true;
   };
 }

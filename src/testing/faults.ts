@@ -1,3 +1,5 @@
+import { wrapPort } from "./wrap-port.ts";
+
 /**
  * Where a process dies: at its n-th call of a port (from 1), before or after the call took effect. `lost`: without
  * effect, while calls that were already on their way with it still take theirs.
@@ -50,15 +52,7 @@ export function createFaults(point?: CrashPoint): Faults {
   return {
     calls,
     dead: () => dead,
-    wrap: (name, port) =>
-      new Proxy(port, {
-        get(target, property, receiver): unknown {
-          const member: unknown = Reflect.get(target, property, receiver);
-          if (typeof member !== "function") return member;
-          return (...args: unknown[]) =>
-            guarded(`${name}.${String(property)}`, () => Reflect.apply(member, target, args));
-        },
-      }),
+    wrap: (name, port) => wrapPort(name, port, guarded),
   };
 }
 

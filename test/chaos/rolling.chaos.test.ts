@@ -49,16 +49,22 @@ function modelRedeliveries(world: World): number {
   return world.server.requests.length - runCount * turnCount;
 }
 
+/** Replaces a fleet of three while it works on all the runs, which then end. Those that were replaced. */
+async function rollBusyFleet(world: World): ReturnType<typeof roll> {
+  const old = await Promise.all(Array.from({ length: workerCount }, () => world.work()));
+  const ids = Array.from({ length: runCount }, (_, index) => `rolled-${index}`);
+  const runs = await Promise.all(ids.map((runId) => world.drover.start("e2e", `${runId} go`, { runId })));
+  await world.server.received(runCount);
+  const gone = await roll(world, old);
+  await resultsOf(runs, 120_000);
+  return gone;
+}
+
 describe("a rolling restart of a busy fleet of three", () => {
   test("[D11] with a grace period longer than its steps delivers none again and loses none", async () => {
     const random = seeded();
     const world = await makeWorld({ respond: slowSteps(random), graceMs: 10_000 });
-    const old = await Promise.all(Array.from({ length: workerCount }, () => world.work()));
-    const ids = Array.from({ length: runCount }, (_, index) => `rolled-${index}`);
-    const runs = await Promise.all(ids.map((runId) => world.drover.start("e2e", `${runId} go`, { runId })));
-    await world.server.received(runCount);
-    const gone = await roll(world, old);
-    await resultsOf(runs, 120_000);
+    const gone = await rollBusyFleet(world);
     expect([...redeliveries(world).keys()]).toEqual([]);
     expect(modelRedeliveries(world)).toBe(0);
     for (const { tookMs } of gone) expect(tookMs).toBeLessThan(10_000 + 2_000);
@@ -69,12 +75,7 @@ describe("a rolling restart of a busy fleet of three", () => {
     const random = seeded();
     const graceMs = 300;
     const world = await makeWorld({ respond: slowSteps(random), graceMs, toolTimeoutMs: 5_000 });
-    const old = await Promise.all(Array.from({ length: workerCount }, () => world.work()));
-    const ids = Array.from({ length: runCount }, (_, index) => `rolled-${index}`);
-    const runs = await Promise.all(ids.map((runId) => world.drover.start("e2e", `${runId} go`, { runId })));
-    await world.server.received(runCount);
-    const gone = await roll(world, old);
-    await resultsOf(runs, 120_000);
+    const gone = await rollBusyFleet(world);
     for (const { tookMs } of gone) expect(tookMs).toBeLessThan(graceMs + 2_000);
     // A step that a worker had in hand when it was told to end is delivered at most once more on its account; a worker that
     // was not told to end gives none back.

@@ -8,10 +8,10 @@ import { defineAgent } from "../../src/define-agent.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { sweep } from "../../src/engine/sweep.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
-import { type CrashPoint, createFaults, type Faults, scriptedModel } from "../../src/testing/index.ts";
+import { type CrashPoint, scriptedModel } from "../../src/testing/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { askPerson } from "../../src/tools/stock/ask-person.ts";
-import { type Bench, makeBench, takeStep } from "./support.ts";
+import { type Bench, makeBench, makeMortal } from "./support.ts";
 
 const runId = "asking-1";
 const book = { name: "book", description: "Books.", parameters: { type: "object", properties: {} } };
@@ -45,24 +45,12 @@ async function play(point?: CrashPoint): Promise<Played> {
     "done",
   ]);
   const agents = [defineAgent({ name: "asker", instructions: "Ask.", model, tools: [look, confirm, askPerson()] })];
-  const faults = createFaults(point);
-  const process = (own: Faults): Engine =>
-    bench.process({
-      agents,
-      store: own.wrap("store", bench.store),
-      queue: own.wrap("queue", bench.queue),
-      signals: { ...bench.signals, announce: own.wrap("signals", bench.signals).announce },
-    });
-  let engine = process(faults);
-  const fresh = (): void => {
-    engine.close();
-    engine = process(createFaults());
-  };
+  const { faults, engine, fresh, deliver } = makeMortal(bench, agents, point);
 
   /** A command from outside, given again in the same words until it is taken. */
   async function command(give: (engine: Engine) => Promise<unknown>): Promise<void> {
     for (;;) {
-      const error = await give(engine).then(
+      const error = await give(engine()).then(
         () => null,
         (thrown: Error) => thrown,
       );
@@ -76,7 +64,7 @@ async function play(point?: CrashPoint): Promise<Played> {
   await command((own) => own.client.start("asker", "go", { runId, tools: [book] }));
   for (let deliveries = 0; deliveries < 200; deliveries += 1) {
     if (bench.queue.list().some(({ dueAt }) => dueAt <= bench.clock.now())) {
-      await deliver(bench, () => engine, { faults, fresh });
+      await deliver();
       continue;
     }
     const run = await bench.store.load(runId);
@@ -96,19 +84,6 @@ async function play(point?: CrashPoint): Promise<Played> {
   const messages = await bench.store.readMessages(runId, 0, 100);
   const feed = (await bench.store.readFeed(runId, 0, 500)).map(({ type }) => type);
   return { run, messages, feed, calls: faults.calls };
-}
-
-type Death = { faults: Faults; fresh: () => void };
-
-async function deliver(bench: Bench, engine: () => Engine, { faults, fresh }: Death): Promise<void> {
-  const taken = takeStep(bench);
-  const wasDead = faults.dead();
-  const outcome = await engine().runStep(taken.delivery);
-  await new Promise(setImmediate);
-  if (faults.dead() && !wasDead) {
-    fresh();
-    bench.queue.redeliver(taken.delivery.step);
-  } else taken.end(outcome);
 }
 
 /** What people and the caller do about each call: answer, decline, or let it expire. */

@@ -4,12 +4,11 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { Message } from "../../src/core/message.ts";
 import { owed } from "../../src/core/owed.ts";
 import { isEnded, type Run } from "../../src/core/run.ts";
-import type { Engine } from "../../src/engine/engine.ts";
 import { sweep } from "../../src/engine/sweep.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
-import { type CrashPoint, createFaults, type Faults } from "../../src/testing/index.ts";
+import type { CrashPoint } from "../../src/testing/index.ts";
 import { makeAgent, makeBoss, refusal } from "./children-support.ts";
-import { type Bench, makeBench, takeStep } from "./support.ts";
+import { type Bench, makeBench, makeMortal } from "./support.ts";
 
 type Policy = "continue" | "fail";
 type Played = { runs: Run[]; messages: Message[]; calls: readonly string[]; feeds: string[][] };
@@ -31,30 +30,20 @@ async function play(ends: Policy, point?: CrashPoint): Promise<Played> {
     makeAgent("flaky", [async ({ runId }) => ((await failures(bench, runId)) < 2 ? refusal : "at last")]),
     makeAgent("bad", [refusal]),
   ];
-  const faults = createFaults(point);
-  const process = (own: Faults): Engine =>
-    bench.process({
-      agents,
-      store: own.wrap("store", bench.store),
-      queue: own.wrap("queue", bench.queue),
-      signals: { ...bench.signals, announce: own.wrap("signals", bench.signals).announce },
-    });
-  let engine = process(faults);
-  const fresh = (): void => {
-    engine.close();
-    engine = process(createFaults());
-  };
+  const { faults, engine, fresh, deliver } = makeMortal(bench, agents, point);
   for (let started = false; !started; ) {
-    started = await engine.client.start("boss", "go", { runId: "boss-1" }).then(
-      () => true,
-      () => false,
-    );
+    started = await engine()
+      .client.start("boss", "go", { runId: "boss-1" })
+      .then(
+        () => true,
+        () => false,
+      );
     await new Promise(setImmediate);
     if (faults.dead()) fresh();
   }
   for (let deliveries = 0; deliveries < 400; deliveries += 1) {
     if (bench.queue.list().some(({ dueAt }) => dueAt <= bench.clock.now())) {
-      await deliver(bench, () => engine, { faults, fresh });
+      await deliver();
       continue;
     }
     if ((await allRuns(bench)).every((run) => isEnded(run) && owed(run).length === 0)) break;
@@ -76,19 +65,6 @@ async function failures({ store }: Bench, runId: string): Promise<number> {
 
 async function allRuns({ store }: Bench): Promise<Run[]> {
   return (await store.list({ limit: 100 })).runs.toSorted((a, b) => (a.runId < b.runId ? -1 : 1));
-}
-
-type Death = { faults: Faults; fresh: () => void };
-
-async function deliver(bench: Bench, engine: () => Engine, { faults, fresh }: Death): Promise<void> {
-  const taken = takeStep(bench);
-  const wasDead = faults.dead();
-  const outcome = await engine().runStep(taken.delivery);
-  await new Promise(setImmediate);
-  if (faults.dead() && !wasDead) {
-    fresh();
-    bench.queue.redeliver(taken.delivery.step);
-  } else taken.end(outcome);
 }
 
 const count = (feed: string[] | undefined, type: string): number =>

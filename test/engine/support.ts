@@ -6,10 +6,13 @@ import type { Delivery, FleetGates, Room, RunStore, Signals, StepQueue } from ".
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { createNoTelemetry } from "../../src/telemetry/no-telemetry.ts";
 import {
+  type CrashPoint,
+  createFaults,
   createMemoryGates,
   createMemoryRunStore,
   createMemorySignals,
   createMemoryStepQueue,
+  type Faults,
   manualClock,
 } from "../../src/testing/index.ts";
 import { checkValue } from "../../src/tools/parameters.ts";
@@ -81,4 +84,45 @@ export function takeStep({ queue }: Bench): NonNullable<ReturnType<Bench["queue"
 export function abortable(delivery: Delivery, more: Partial<Delivery> = {}): { delivery: Delivery; abort(): void } {
   const controller = new AbortController();
   return { delivery: { ...delivery, ...more, signal: controller.signal }, abort: () => controller.abort() };
+}
+
+/** A process that dies at one point and is then replaced by one that lives. */
+export type Mortal = {
+  faults: Faults;
+  engine(): Engine;
+  /** The next process takes over. */
+  fresh(): void;
+  /** One step of those that are due; again, to the next process, if this one dies of it. */
+  deliver(): Promise<void>;
+};
+
+export function makeMortal(bench: Bench, agents: readonly Agent[], point?: CrashPoint): Mortal {
+  const faults = createFaults(point);
+  const process = (own: Faults): Engine =>
+    bench.process({
+      agents,
+      store: own.wrap("store", bench.store),
+      queue: own.wrap("queue", bench.queue),
+      signals: { ...bench.signals, announce: own.wrap("signals", bench.signals).announce },
+    });
+  let engine = process(faults);
+  const fresh = (): void => {
+    engine.close();
+    engine = process(createFaults());
+  };
+  return {
+    faults,
+    engine: () => engine,
+    fresh,
+    async deliver() {
+      const taken = takeStep(bench);
+      const wasDead = faults.dead();
+      const outcome = await engine.runStep(taken.delivery);
+      await new Promise(setImmediate);
+      if (faults.dead() && !wasDead) {
+        fresh();
+        bench.queue.redeliver(taken.delivery.step);
+      } else taken.end(outcome);
+    },
+  };
 }

@@ -1,10 +1,10 @@
 // Would catch a log that is flooded during an outage, and one that never says it again.
 import { expect, test } from "vitest";
-import { createRarely } from "../../src/engine/rarely.ts";
+import { createRarely } from "../../src/core/rarely.ts";
 
 test("each kind is said once in ten seconds, then with the number of times that it was not", () => {
   let now = 1_000;
-  const rarely = createRarely({ now: () => now });
+  const rarely = createRarely(() => now);
   const said: string[] = [];
   const say = (kind: string): void => rarely(kind, ({ repeats = 0 }) => said.push(`${kind} ${repeats}`));
   for (let time = 0; time < 5; time += 1) say("full");
@@ -20,7 +20,7 @@ test("each kind is said once in ten seconds, then with the number of times that 
 
 test("kinds without end take no memory without end, and a clock that is set back silences nothing", () => {
   let now = 1_000_000;
-  const rarely = createRarely({ now: () => now });
+  const rarely = createRarely(() => now);
   let said = 0;
   for (let kind = 0; kind < 1_000; kind += 1) rarely(`kind ${kind}`, () => (said += 1));
   expect(said).toBe(1_000);
