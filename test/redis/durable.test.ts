@@ -24,7 +24,10 @@ beforeAll(async () => {
   primary = await startPrivateRedis({ port, args: ["--repl-diskless-sync-delay", "0"] });
   replica = await startPrivateRedis({ args: ["--replicaof", "127.0.0.1", String(port)] });
   cli = cliOf(primary.url);
-  await untilTrue(async () => String(await cli("INFO", "replication")).includes("state=online"), "the replica");
+  // Not only connected: it has said how far it has come, so that it also answers when it is asked.
+  const hasAnswered = async (): Promise<boolean> =>
+    /state=online,offset=[1-9]/.test(String(await cli("INFO", "replication")));
+  await untilTrue(hasAnswered, "the replica");
 });
 
 afterAll(async () => {
