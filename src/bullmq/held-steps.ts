@@ -5,6 +5,8 @@ export type HeldStep = {
   controller: AbortController;
   /** Its lock is gone: whatever comes of it is not reported. */
   lost: boolean;
+  /** Its lock was found to be lost in another way than by a renewal. */
+  loseLock: () => void;
   /** Gives a step that is not waited for any longer its outcome. */
   abandon: (outcome: StepOutcome) => void;
 };
@@ -33,12 +35,24 @@ export function createHeldSteps(on: {
 }): HeldSteps {
   const held = new Map<string, HeldStep>();
   let none: PromiseWithResolvers<void> | undefined;
+  const loseLocks = (jobIds: string[]): void => {
+    const lost: string[] = [];
+    for (const jobId of jobIds) {
+      const step = held.get(jobId);
+      if (!step || step.lost) continue;
+      step.lost = true;
+      step.controller.abort("lock_lost" satisfies DeliveryAbort);
+      lost.push(jobId);
+    }
+    if (lost.length > 0) on.lost(lost);
+  };
   return {
     has: (jobId) => held.has(jobId),
     begin(jobId) {
       const step = {
         controller: new AbortController(),
         lost: false,
+        loseLock: () => loseLocks([jobId]),
         abandon: () => {},
       };
       held.set(jobId, step);
@@ -54,17 +68,7 @@ export function createHeldSteps(on: {
       if (step?.lost) on.outlived(jobId);
     },
     count: () => held.size,
-    loseLocks(jobIds) {
-      const lost: string[] = [];
-      for (const jobId of jobIds) {
-        const step = held.get(jobId);
-        if (!step || step.lost) continue;
-        step.lost = true;
-        step.controller.abort("lock_lost" satisfies DeliveryAbort);
-        lost.push(jobId);
-      }
-      if (lost.length > 0) on.lost(lost);
-    },
+    loseLocks,
     async idle() {
       while (held.size > 0) {
         none ??= Promise.withResolvers<void>();

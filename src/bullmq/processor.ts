@@ -187,13 +187,18 @@ async function giveBack(options: ProcessorOptions, job: Job, delayMs: number, st
       break;
     } catch (error) {
       const fields = { queue: options.queue, ...ofJob(job.id ?? "") };
-      if (isLockLost(error)) options.logger.warn(fields, "lost the lock of a step before it was given back");
-      if (isLockLost(error) || step?.lost || isClosed(error)) break;
+      if (isGone(error, step)) break;
       options.trouble(error, fields, "could not give a step back");
       await options.clock.sleep(growing(firstCrashDelayMs, tries));
     }
   }
   throw delayMs > 0 ? new DelayedError() : new WaitingError();
+}
+
+/** Whether a step cannot be given back any more. A lock that a renewal found lost too is told of once. */
+function isGone(error: unknown, step: HeldStep | undefined): boolean {
+  if (isLockLost(error)) step?.loseLock();
+  return isLockLost(error) || step?.lost === true || isClosed(error);
 }
 
 /** BullMQ puts a job with a priority to the front without waking idle workers; its own marker does that. */

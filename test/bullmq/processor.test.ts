@@ -14,8 +14,8 @@ function makeProcessor(
   mayStart?: () => true | Promise<boolean>,
 ): { processor: Processor; logger: ReturnType<typeof memoryLogger> } {
   const logger = memoryLogger();
-  // Takes the marker that wakes idle workers.
-  const connection = Object.assign(new Redis({ lazyConnect: true }), { zadd: async () => "0" });
+  // Takes the marker that wakes idle workers, and that a lock was lost.
+  const connection = Object.assign(new Redis({ lazyConnect: true }), { zadd: async () => "0", eval: async () => 1 });
   const processor = createProcessor({
     queue: "model",
     connection,
@@ -104,5 +104,19 @@ describe("giving a step back", () => {
     const { job, moves } = makeJob(message);
     await expect(processor.process(job)).rejects.toBeInstanceOf(DelayedError);
     expect(moves).toHaveLength(1);
+  });
+
+  test("a lock that both a renewal and the giving back find lost is told of once", async () => {
+    for (const renewalFirst of [true, false]) {
+      const { processor, logger } = makeProcessor({ type: "again", delayMs: 5, why: "test" });
+      const { job } = makeJob();
+      job.moveToDelayed = async () => {
+        if (renewalFirst) processor.loseLocks(["4-0-run-a"]);
+        else queueMicrotask(() => processor.loseLocks(["4-0-run-a"]));
+        throw new Error("Missing lock for job 4-0-run-a. moveToDelayed");
+      };
+      await expect(processor.process(job)).rejects.toBeInstanceOf(DelayedError);
+      expect(logger.lines).toMatchObject([{ level: "warn", message: expect.stringMatching(/^lost the lock/) }]);
+    }
   });
 });
