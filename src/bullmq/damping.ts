@@ -1,5 +1,6 @@
 import { createRarely } from "../core/rarely.ts";
 import type { Logger } from "../ports.ts";
+import { isLockLost } from "./lost-locks.ts";
 
 const firstPauseMs = 250;
 const longestPauseMs = 5_000;
@@ -23,6 +24,8 @@ export function messageOf(error: unknown): string {
 }
 
 function kindOf(error: unknown): string {
+  // BullMQ tries once more, and the refusal may name another reason by then.
+  if (isLockLost(error)) return "lock lost";
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (typeof code === "string") return code;
   const message = messageOf(error);
