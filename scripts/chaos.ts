@@ -3,7 +3,7 @@
 //   npm run chaos -- --seed 7       with a given seed
 //   npm run chaos -- --seeds 20     what is chosen at random, with 20 seeds; one line each
 //   npm run chaos -- --only q05     files whose name has this
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,13 +27,33 @@ process.once("exit", () => rmSync(reports, { recursive: true, force: true }));
 
 type Outcome = { code: number; output: string; seconds: string };
 
+/** Ends a program and all that it started: workers and servers outlive a test runner that is ended alone. */
+function endGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, signal);
+  } catch {
+    // None of them is left.
+  }
+}
+
+/** What runs now; it is in a group of its own, which no Ctrl-C reaches. */
+let running: ChildProcess | undefined;
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => {
+    if (running) endGroup(running, "SIGKILL");
+    process.exit(1);
+  });
+}
+
 /** Runs a program to its end, or to the end of its time. */
 function run(command: string, args: string[], env: Record<string, string>): Promise<Outcome> {
   const startedAt = performance.now();
   const child = spawn(command, args, {
     env: { ...process.env, NO_COLOR: "1", ...env },
     stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
   });
+  running = child;
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text: string) => {
@@ -42,19 +62,21 @@ function run(command: string, args: string[], env: Record<string, string>): Prom
   }
   const timer = setTimeout(() => {
     output += `\nit took longer than ${values.minutes} min\n`;
-    child.kill("SIGTERM");
+    endGroup(child, "SIGKILL");
   }, limitMs);
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code) => {
       clearTimeout(timer);
+      running = undefined;
+      endGroup(child, "SIGKILL");
       resolve({ code: code ?? 1, output, seconds: `${((performance.now() - startedAt) / 1000).toFixed(0)} s` });
     });
   });
 }
 
-/** Lines that tests print as their result: `effects: 10000 kills ...`. */
-const isFigure = (line: string): boolean => /^[a-z][a-z ]*: .*\d/.test(line) && !/^(chaos|stdout|stderr)/.test(line);
+/** What tests tell as their result; see `test/chaos/support/figure.ts`. */
+const figure = /^figure (.+)$/;
 
 async function runTests(name: string, files: readonly string[], env: Record<string, string>): Promise<boolean> {
   const report = join(reports, `${name.replaceAll(/\W+/g, "-")}.json`);
@@ -71,7 +93,10 @@ async function runTests(name: string, files: readonly string[], env: Record<stri
     // It ended before it could; its output tells.
   }
   console.log(`${code === 0 ? "ok    " : "FAILED"} ${name}: seed ${env.DROVER_CHAOS_SEED}, ${told}, ${seconds}`);
-  for (const line of output.split("\n").filter(isFigure)) console.log(`         ${line}`);
+  for (const line of output.split("\n")) {
+    const told = figure.exec(line)?.[1];
+    if (told !== undefined) console.log(`         ${told}`);
+  }
   if (code !== 0) console.log(`--- ${name}\n${output.slice(-20_000)}\n---`);
   return code === 0;
 }

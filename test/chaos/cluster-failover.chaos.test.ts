@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Durability } from "../../src/core/durability.ts";
 import { type ClusterNode, type RedisCluster, startRedisCluster, untilTrue } from "../support/redis-cluster.ts";
 import { makeWorld, type World } from "../support/world.ts";
-import { answering, hurt, report, type Site } from "./support/failover.ts";
+import { answering, hurt, type Outcome, report, type Site } from "./support/failover.ts";
 import { startFleet } from "./support/fleet.ts";
 import { judge } from "./support/judge.ts";
 import { isLong } from "./support/seed.ts";
@@ -73,26 +73,30 @@ test.runIf(isLong)(
   "[D11] a failover of a cluster's primary loses no run that was acknowledged with durability, and runs no tool twice",
   async () => {
     const { site, world } = await setUp("post", { replicas: 1 });
+    const outcomes: Outcome[] = [];
     for (let round = 0; round < rounds; round++) {
       const outcome = await hurt(world, site, `safe-${round}`);
-      report("cluster, replicas: 1", outcome);
+      outcomes.push(outcome);
       expect(outcome.lost).toEqual([]);
       if (round + 1 < rounds) await site.heal();
     }
+    report("cluster, replicas: 1", outcomes);
     await judgeNow(world, site);
   },
 );
 
 test("[D11] without durability a failover of a cluster's primary loses only what no replica had, and leaves nothing stuck", async () => {
   const { site, world } = await setUp("put");
+  const outcomes: Outcome[] = [];
   for (let round = 0; round < rounds; round++) {
     const outcome = await hurt(world, site, `plain-${round}`);
-    report("cluster, no durability", outcome);
+    outcomes.push(outcome);
     const { lost, acknowledged, cutAt, takenAt } = outcome;
     expect(lost.filter(({ at }) => at < cutAt || at > takenAt)).toEqual([]);
     expect(lost.length).toBeGreaterThan(0);
     expect(lost.length).toBeLessThan(acknowledged.length);
     if (round + 1 < rounds) await site.heal();
   }
+  report("cluster, no durability", outcomes);
   await judgeNow(world, site);
 });

@@ -10,6 +10,7 @@ import { makeCall, type Script } from "../../src/chaos/script.ts";
 import { type Agent, defineAgent } from "../../src/define-agent.ts";
 import { recordEffect, scriptedModel } from "../../src/testing/index.ts";
 import { defineTool, type Tool } from "../../src/tools/define-tool.ts";
+import { tellFigure } from "./support/figure.ts";
 import { isLong, seeded } from "./support/seed.ts";
 
 const kills = isLong ? 10_000 : 300;
@@ -89,10 +90,11 @@ test(
       }
       totals.plays += 1;
     }
-    process.stdout.write(
-      `effects: ${totals.kills} kills between an effect and its commit, ${totals.completed} runs completed, ` +
+    tellFigure(
+      "effects",
+      `${totals.kills} kills between an effect and its commit, ${totals.completed} runs completed, ` +
         `${totals.once} effects of tools that may not run again, ${totals.twice} of them twice, ` +
-        `${totals.unknown} unknown outcomes told, ${totals.untold} not told\n`,
+        `${totals.unknown} unknown outcomes told, ${totals.untold} not told`,
     );
     expect(totals).toMatchObject({ twice: 0, untold: 0, completed: totals.kills });
     expect(totals.unknown).toBeGreaterThan(totals.kills / 10);

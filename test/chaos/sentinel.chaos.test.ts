@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Durability } from "../../src/core/durability.ts";
 import { type SentinelGroup, startSentinelGroup } from "../support/redis-sentinel.ts";
 import { makeWorld, type World } from "../support/world.ts";
-import { answering, hurt, report, type Site } from "./support/failover.ts";
+import { answering, hurt, type Outcome, report, type Site } from "./support/failover.ts";
 import { startFleet } from "./support/fleet.ts";
 import { judge } from "./support/judge.ts";
 import { isLong } from "./support/seed.ts";
@@ -58,12 +58,14 @@ async function setUp(writer: "put" | "post", durability?: Durability): Promise<{
 
 test("[D11] a failover by sentinels loses no run that was acknowledged with durability, and runs no tool twice", async () => {
   const { site, world } = await setUp("post", { replicas: 1 });
+  const outcomes: Outcome[] = [];
   for (let round = 0; round < rounds; round++) {
     const outcome = await hurt(world, site, `safe-${round}`);
-    report("sentinel, replicas: 1", outcome);
+    outcomes.push(outcome);
     expect(outcome.lost).toEqual([]);
     if (round + 1 < rounds) await site.heal();
   }
+  report("sentinel, replicas: 1", outcomes);
   await judge(world, { withinMs: 30_000 });
 });
 
@@ -71,9 +73,10 @@ test.runIf(isLong)(
   "[D11] without durability a failover by sentinels loses only what no replica had, and leaves nothing stuck",
   async () => {
     const { site, world } = await setUp("put");
+    const outcomes: Outcome[] = [];
     for (let round = 0; round < rounds; round++) {
       const outcome = await hurt(world, site, `plain-${round}`);
-      report("sentinel, no durability", outcome);
+      outcomes.push(outcome);
       const { lost, acknowledged, cutAt, takenAt } = outcome;
       // Written while no replica listened; of what they had nothing is gone.
       expect(lost.filter(({ at }) => at < cutAt || at > takenAt)).toEqual([]);
@@ -81,6 +84,7 @@ test.runIf(isLong)(
       expect(lost.length).toBeLessThan(acknowledged.length);
       if (round + 1 < rounds) await site.heal();
     }
+    report("sentinel, no durability", outcomes);
     await judge(world, { withinMs: 30_000 });
   },
 );

@@ -4,6 +4,7 @@ import { onTestFinished } from "vitest";
 import type { Drover } from "../../../src/drover.ts";
 import { type FakeReply, type FakeRequest, turnOf } from "../../support/fake-openai.ts";
 import { resultsOf, runIdOf, type World } from "../../support/world.ts";
+import { most, tellFigure } from "./figure.ts";
 
 /** A Redis that survives the loss of its primary, and the ways to hurt it. */
 export type Site = {
@@ -149,13 +150,17 @@ export async function hurt(world: World, site: Site, name: string): Promise<Outc
   return { killedAt, takenAt, cutAt, firstMs, allMs: Date.now() - takenAt, acknowledged, lost, refusals };
 }
 
-export function report(
-  what: string,
-  { acknowledged, lost, killedAt, takenAt, firstMs, allMs, refusals }: Outcome,
-): void {
-  const refused = `${refusals.length} refusals of at most ${Math.round(Math.max(0, ...refusals))} ms`;
-  process.stdout.write(
-    `${what}: ${acknowledged.length} runs acknowledged, ${lost.length} lost; failover ${takenAt - killedAt} ms, first step ` +
-      `${firstMs} ms after it, all done after ${allMs} ms; ${refused}\n`,
+/** What a number of failovers did, in one line. */
+export function report(what: string, outcomes: readonly Outcome[]): void {
+  const sum = (of: (outcome: Outcome) => readonly unknown[]): number =>
+    outcomes.reduce((total, outcome) => total + of(outcome).length, 0);
+  const largest = (of: (outcome: Outcome) => number): number => most(outcomes.map(of));
+  const refusals = outcomes.flatMap((outcome) => outcome.refusals);
+  tellFigure(
+    what,
+    `${outcomes.length} failovers, ${sum(({ lost }) => lost)} of ${sum(({ acknowledged }) => acknowledged)} acknowledged ` +
+      `runs lost; a failover took at most ${largest(({ takenAt, killedAt }) => takenAt - killedAt)} ms, the first step came ` +
+      `at most ${largest(({ firstMs }) => firstMs)} ms after it, all was done after ${largest(({ allMs }) => allMs)} ms; ` +
+      `${refusals.length} refusals of at most ${most(refusals)} ms`,
   );
 }
