@@ -5,6 +5,7 @@ import type { E2eOptions } from "../support/e2e-options.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeReply, type FakeRequest, turnOf } from "../support/fake-openai.ts";
 import { makeWorld, resultsOf, runIdOf, type World } from "../support/world.ts";
+import { tellFigure } from "./support/figure.ts";
 import { startFleet } from "./support/fleet.ts";
 import { judge } from "./support/judge.ts";
 import { isLong, type Random, seeded } from "./support/seed.ts";
@@ -97,13 +98,16 @@ test("[Q01] runs outlive kills at random moments", async () => {
   const done = new AbortController();
   const killing = fleet.killAtRandom(random, { everyMs: [300, 1_200], until: done.signal });
   // Wave after wave: how long one takes, and so how many kills it sees, is chance.
+  let completed = 0;
   for (let wave = 0; fleet.deaths.length < leastKills; wave += 1) {
     const ids = Array.from({ length: runCount }, (_, index) => `random-${wave}-${index}`);
     await Promise.all(ids.map((runId) => produce(world, runId)));
     const runs = await Promise.all(ids.map((runId) => recorded(world, runId)));
     await resultsOf(runs, isLong ? 300_000 : 60_000);
+    completed += runCount;
   }
   done.abort();
   await killing;
   await judge(world, { seed: random.seed });
+  tellFigure("Q01", `${fleet.deaths.length} kills at random moments, ${completed} of ${completed} runs completed`);
 });

@@ -5,6 +5,7 @@ import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { type FakeReply, type FakeRequest, turnOf } from "../support/fake-openai.ts";
 import { type LossyRelay, startLossyRelay } from "../support/lossy-relay.ts";
 import { makeWorld, runIdOf, type World } from "../support/world.ts";
+import { tellFigure } from "./support/figure.ts";
 import { judge } from "./support/judge.ts";
 import { isLong, type Random, seeded } from "./support/seed.ts";
 
@@ -55,6 +56,10 @@ async function expectNoDoubles(random: Random, textOf: (runId: string) => string
   const { gates } = await world.drover.fleet();
   expect(gates.map(({ inside, waiting }) => inside + waiting)).toEqual(gates.map(() => 0));
   await judge(world, { seed: random.seed, usage: "exact" });
+  tellFigure(
+    "Q05",
+    `${relay.lost()} replies lost after ${textOf("…").replaceAll(/\W+/g, " ").trim()}, each step made once`,
+  );
 }
 
 test("[Q05] [G1] a commit whose reply was lost counts as made, and is made once", async () => {

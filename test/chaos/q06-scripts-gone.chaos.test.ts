@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { type FakeReply, type FakeRequest, turnOf } from "../support/fake-openai.ts";
 import { startLossyRelay } from "../support/lossy-relay.ts";
 import { makeWorld, type World } from "../support/world.ts";
+import { tellFigure } from "./support/figure.ts";
 import { judge } from "./support/judge.ts";
 import { isLong, seeded } from "./support/seed.ts";
 
@@ -36,6 +37,7 @@ test("[Q06] [G2] a run outlives the flushing of all scripts at random moments", 
     await world.redis.script("FLUSH");
   }
   await expectFinish(world, random.seed);
+  tellFigure("Q06", `${flushes} flushes of all scripts in one run of ${3 * turnCount - 2} steps, each made once`);
 });
 
 test("[Q06] a run outlives a Redis that drops scripts for those of others", async ({ skip }) => {

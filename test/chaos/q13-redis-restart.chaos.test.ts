@@ -6,6 +6,7 @@ import { type FakeReply, type FakeRequest, turnOf } from "../support/fake-openai
 import { startTestRedis, type TestRedis } from "../support/redis.ts";
 import { textsOf } from "../support/transcript.ts";
 import { makeWorld, resultsOf, runIdOf } from "../support/world.ts";
+import { most, tellFigure } from "./support/figure.ts";
 import { judge } from "./support/judge.ts";
 import { observe } from "./support/process-facts.ts";
 import { isLong, seeded } from "./support/seed.ts";
@@ -64,10 +65,12 @@ test.each(isLong ? long : short)(
       await server.restart();
       const backAt = Date.now();
       const next = await world.server.received(atDeath);
-      expect(next.at - backAt).toBeLessThan(firstStepMs);
+      const firstMs = next.at - backAt;
+      expect(firstMs).toBeLessThan(firstStepMs);
       // A producer fails fast: the one of this test is given the time to come back.
       await eventually(() => world.drover.list({ limit: 1 }).catch(() => undefined));
       await resultsOf(runs, firstStepMs + lockMs + 2 * stalledMs + 30_000);
+      const allMs = Date.now() - backAt;
       expect(atDeath).toBeLessThan(runCount * turnCount);
       for (const run of runs) {
         const texts = Array.from({ length: turnCount }, (_, index) => `${index + 1} of ${run.id}`);
@@ -78,6 +81,12 @@ test.each(isLong ? long : short)(
         if (outageMs >= 7_000) expect(cpuShare).toBeLessThan(mostCpu);
       }
       await judge(world, { seed });
+      const cpu = Math.max(...facts.map(({ cpuShare }) => 100 * cpuShare)).toFixed(1);
+      tellFigure(
+        `Q13 ${signal}, ${outageMs} ms`,
+        `first step ${firstMs} ms after Redis was back, all ${runCount} runs after ${allMs} ms; meanwhile a worker took at ` +
+          `most ${cpu} % of a core and wrote ${most(facts.map(({ logLines }) => logLines))} lines`,
+      );
     } finally {
       await server.stop();
     }

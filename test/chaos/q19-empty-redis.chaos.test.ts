@@ -6,6 +6,7 @@ import { eventually } from "../support/eventually.ts";
 import { type FakeReply, type FakeRequest, turnOf } from "../support/fake-openai.ts";
 import { startTestRedis, type TestRedis } from "../support/redis.ts";
 import { makeWorld, resultsOf, runIdOf, type World } from "../support/world.ts";
+import { tellFigure } from "./support/figure.ts";
 import { judge } from "./support/judge.ts";
 import { isLong, seeded } from "./support/seed.ts";
 
@@ -100,6 +101,7 @@ describe("a Redis that is killed at any moment while runs are started", () => {
     expect(world.workers.some((worker) => worker.output().includes("Persistence is off"))).toBe(false);
     // A start whose reply was lost may have left a record: the sweeper finds what that owes.
     await judge(world, { seed: random.seed, withinMs: 30_000 });
+    tellFigure(`Q19 appendfsync ${fsync}`, `${acknowledged.length} runs acknowledged, ${lost.length} of them lost`);
   });
 });
 

@@ -9,6 +9,7 @@ import type { FakeReply, FakeRequest } from "../support/fake-openai.ts";
 import { type RedisCluster, startRedisCluster } from "../support/redis-cluster.ts";
 import { makeWorld, resultsOf, type World } from "../support/world.ts";
 import { openClusterClient } from "./support/cluster-client.ts";
+import { tellFigure } from "./support/figure.ts";
 import { startFleet } from "./support/fleet.ts";
 import { judge } from "./support/judge.ts";
 import { isLong, seeded } from "./support/seed.ts";
@@ -98,7 +99,8 @@ describe("on a cluster of three masters", () => {
     );
     const results = await resultsOf([...plain, ...talks, ...asks, ...made], 100_000);
     done.abort();
-    expect(await killing).toBeGreaterThan(0);
+    const kills = await killing;
+    expect(kills).toBeGreaterThan(0);
     expect(results.filter(({ status }) => status === "cancelled")).toHaveLength(Math.floor(each / 2));
     await judge(world, { seed: random.seed, statuses: ["completed", "cancelled"] });
 
@@ -111,6 +113,7 @@ describe("on a cluster of three masters", () => {
     const fleetView = await drover.fleet();
     expect(fleetView.queues.map(({ name }) => name)).toEqual(["runs", "model", "tools", "tools-browser"]);
     expect(fleetView.owing.count).toBe(0);
+    tellFigure("Q21", `${results.length} runs over ${shards} shards, ${kills} workers killed, all of them sound`);
   });
 
   test("[Q21] one shard works on a cluster, too, and then all keys are in one slot", async () => {

@@ -5,6 +5,7 @@ import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { eventually } from "../support/eventually.ts";
 import { startTestRedis } from "../support/redis.ts";
 import { makeWorld, resultsOf } from "../support/world.ts";
+import { tellFigure } from "./support/figure.ts";
 import { scriptedAgent } from "./support/scripted-agent.ts";
 import { isLong } from "./support/seed.ts";
 
@@ -64,4 +65,6 @@ test("[Q22] keys and memory are flat once runs are over their retention, and a r
   );
   expect(await redis.exists(keys.run("batch-0-0").head)).toBe(0);
   expect(calls).toBe(batches.reduce((sum, size) => sum + size, 1));
+  const told = seen.map((one) => `${one.keys} keys and ${one.bytes} bytes`).join(", ");
+  tellFigure("Q22", `${calls} runs of ${2 * turnCount} steps; after each of ${seen.length} batches was over: ${told}`);
 });

@@ -6,6 +6,7 @@ import { type FakeReply, type FakeRequest, turnOf } from "../support/fake-openai
 import { startTestRedis } from "../support/redis.ts";
 import { startServerProcess } from "../support/worker-process.ts";
 import { makeWorld, runIdOf, type World } from "../support/world.ts";
+import { tellFigure } from "./support/figure.ts";
 import { judge } from "./support/judge.ts";
 import { isLong } from "./support/seed.ts";
 
@@ -70,6 +71,10 @@ test("[Q26] a process holds the same few connections however many runs and watch
   expect([(await server.exit).code, (await worker.exit).code]).toEqual([0, 0]);
   await eventually(async () => (Object.keys(await connections(world)).length === 0 ? true : undefined));
   await judgeAfter(world);
+  tellFigure(
+    "Q26",
+    `${runCount} runs, ${atOnce} at once: ${JSON.stringify(formula)} connections in ${seen.length} looks`,
+  );
 });
 
 /** The world's own producer was closed, so that it would not be counted. */

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import type { RunHandle } from "../../src/engine/run-handle.ts";
 import { type FakeAnswer, type FakeRequest, turnOf } from "../support/fake-openai.ts";
 import { makeWorld, readFeed, resultsOf, runIdOf } from "../support/world.ts";
+import { most, tellFigure } from "./support/figure.ts";
 import { startFleet } from "./support/fleet.ts";
 import { judge } from "./support/judge.ts";
 import { isLong } from "./support/seed.ts";
@@ -67,4 +68,10 @@ test("[Q28] a model that answers 429 is left alone by the whole fleet, its runs 
   const calls = world.server.requests.filter(({ body }) => body.model === "a").length;
   expect(calls).toBeLessThanOrEqual(runCount * (turnCount + rounds.length));
   expect(lastRefusedAt - firstRefusedAt).toBeGreaterThan(retryAfterMs);
+  const spread = most(rounds.map((round) => (round.at(-1) ?? 0) - (round[0] ?? 0)));
+  tellFigure(
+    "Q28",
+    `${refused.length} refusals in ${rounds.length} rounds, the last of one at most ${spread} ms after its first; ` +
+      `${calls} calls for ${runCount} runs of ${turnCount} turns`,
+  );
 });

@@ -11,6 +11,7 @@ import { createSampler } from "../../src/telemetry/sampler.ts";
 import { createTelemetry } from "../../src/telemetry/tracing.ts";
 import { startMetrics } from "../support/metrics.ts";
 import { makeWorld } from "../support/world.ts";
+import { most, tellFigure } from "./support/figure.ts";
 import { scriptedAgent, wideAgent } from "./support/scripted-agent.ts";
 import { isLong } from "./support/seed.ts";
 
@@ -76,4 +77,6 @@ test("[Q34] a long run and a wide one have bounded traces with links, right coun
   expect(total("drover.run.started")).toBe(2);
   expect(total("drover.run.ended")).toBe(2);
   expect(total("gen_ai.execute_tool.duration")).toBe(turnCount - 1 + width);
+  const largest = most([...byTrace.values()].map((own) => own.length));
+  tellFigure("Q34", `${2 * turnCount} steps and ${width} at once: ${byTrace.size} traces of at most ${largest} spans`);
 });
