@@ -1,4 +1,8 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig, type ViteUserConfig } from "vitest/config";
+
+// Processes that tests start read the same sources hundreds of times: compiled once, each starts in half the time.
+const compiled = fileURLToPath(new URL("node_modules/.cache/drover-tests", import.meta.url));
 
 // What is promised within a time is tried alone: two files at once would disturb each other's clocks.
 const timed = ["cancel", "kills", "limits", "pages-speed", "pickup", "zombie"].map(
@@ -8,6 +12,7 @@ const timed = ["cancel", "kills", "limits", "pages-speed", "pickup", "zombie"].m
 const config: ViteUserConfig = defineConfig({
   test: {
     globalSetup: ["test/support/redis-global.ts"],
+    env: { NODE_COMPILE_CACHE: compiled },
     projects: [
       {
         extends: true,

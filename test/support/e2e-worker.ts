@@ -2,6 +2,7 @@
 // when it has stopped; log lines go to standard error. As an ordinary program it uses the package's own front door; with
 // steps redelivered, loads held or a point to die at it is put together from the same parts by hand.
 import "./skewed-clock.ts"; // before whatever takes hold of the time
+import { flushCompileCache } from "node:module";
 import { createStepQueue } from "../../src/bullmq/step-queue.ts";
 import { createStepWorker } from "../../src/bullmq/step-worker.ts";
 import { createDrover } from "../../src/drover.ts";
@@ -119,3 +120,5 @@ process.once("SIGTERM", () => {
   void stop().then(() => tell({ type: "stopped" }));
 });
 tell({ type: "ready", pid: process.pid });
+// What was compiled is kept at a process's own end, which this one mostly does not live to see.
+flushCompileCache();

@@ -77,8 +77,11 @@ function launchCliWorker(options: E2eOptions): ChildProcess {
 }
 
 function launch(args: string[], env: Record<string, string>): ChildProcess {
-  const { PATH = "", HOME = "" } = process.env;
-  return spawn(process.execPath, args, { env: { PATH, HOME, ...env }, stdio: ["ignore", "pipe", "pipe"] });
+  const { PATH = "", HOME = "", NODE_COMPILE_CACHE = "" } = process.env;
+  return spawn(process.execPath, args, {
+    env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
 }
 
 type Watched = { worker: WorkerProcess; output: Output };
