@@ -133,7 +133,7 @@ export function createDampedWarning(logger: Logger | undefined): DampedWarning {
 function untilReady({ waiters, lastError }: Watch, timeoutMs: number): Promise<unknown> {
   return new Promise((resolve) => {
     const settle = (failure: unknown): void => {
-      clearTimeout(timer);
+      cancel();
       waiters.delete(waiter);
       resolve(failure);
     };
@@ -142,7 +142,7 @@ function untilReady({ waiters, lastError }: Watch, timeoutMs: number): Promise<u
       if (notice.type === "end") settle(lastError() ?? new Error("Connection is closed."));
       if (notice.type === "error" && hopelessCodes.has(redisErrorCode(notice.error))) settle(notice.error);
     };
-    const timer = setTimeout(() => settle(lastError() ?? timedOut()), timeoutMs);
+    const cancel = afterWaiting(timeoutMs, () => settle(lastError() ?? timedOut()));
     waiters.add(waiter);
     const known = lastError();
     if (known !== undefined) waiter({ type: "error", error: known });
@@ -155,13 +155,28 @@ function timedOut(): Error {
 
 /** Rejects with ETIMEDOUT when it takes longer; the work itself goes on. */
 export async function within<T>(promise: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
+  let cancel: () => void = () => {};
   const limit = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(timedOut()), ms);
+    cancel = afterWaiting(ms, () => reject(timedOut()));
   });
   try {
     return await Promise.race([promise, limit]);
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
+}
+
+const slices = 10;
+
+/**
+ * Acts once this process has waited for `ms`, in slices: one that was blocked for longer than a slice did not listen, and what
+ * lies unread is not the server's silence. Returns how not to act.
+ */
+function afterWaiting(ms: number, act: () => void): () => void {
+  let timer: NodeJS.Timeout;
+  const wait = (left: number): void => {
+    timer = setTimeout(() => (left === 1 ? act() : wait(left - 1)), ms / slices);
+  };
+  wait(slices);
+  return () => clearTimeout(timer);
 }

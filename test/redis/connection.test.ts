@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { inspect } from "node:util";
 import { Redis } from "ioredis";
 import { describe, expect, inject, test, vi } from "vitest";
-import { connect, createDampedWarning } from "../../src/redis/connection.ts";
+import { connect, createDampedWarning, within } from "../../src/redis/connection.ts";
 import { createKeys } from "../../src/redis/keys.ts";
 import { type ConnectionRole, toRedisOptions } from "../../src/redis/redis-options.ts";
 import type { RedisTarget } from "../../src/redis/redis-target.ts";
@@ -25,6 +25,12 @@ async function failure(act: () => Promise<unknown>): Promise<{ ms: number; error
     (reason: unknown) => reason,
   );
   return { ms: performance.now() - startedAt, error };
+}
+
+/** Nothing else happens in this process meanwhile. */
+function block(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
 }
 
 describe("a producer", () => {
@@ -82,6 +88,18 @@ describe("a producer", () => {
     });
     await connection.close();
     await redis.stop();
+  });
+
+  test("does not take for silence what it could not hear while its own process was blocked", async () => {
+    const connection = connect(url, { role: "producer" });
+    const connecting = connection.ready();
+    block(2_500);
+    await connecting;
+    const answer = within(connection.client.ping(), 1_000);
+    await new Promise(setImmediate); // it is sent
+    block(1_500);
+    expect(await answer).toBe("PONG");
+    await connection.close();
   });
 
   test("many that wait at once leave no listener behind", async () => {
