@@ -4,6 +4,7 @@ import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { type FakeReply, type FakeRequest, turnOf } from "../support/fake-openai.ts";
 import { startLossyRelay } from "../support/lossy-relay.ts";
+import { startTestRedis } from "../support/redis.ts";
 import { makeWorld, type World } from "../support/world.ts";
 import { tellFigure } from "./support/figure.ts";
 import { judge } from "./support/judge.ts";
@@ -75,9 +76,13 @@ const isScript = (command: string, args: string[], prefix: string): boolean =>
 
 test("[Q06] no script is sent in a MULTI, where one host refuses them", async () => {
   const { seed } = seeded();
-  const world = await makeWorld({ respond, maxTurns: turnCount });
-  const watcher = await new Redis(world.options.redisUrl).monitor();
+  // Nobody else may send anything while the watcher begins: the client takes what is told before the answer to its command
+  // for that answer, and gives up.
+  const server = await startTestRedis({ own: true });
+  onTestFinished(() => server.stop());
+  const watcher = await new Redis(server.url).monitor();
   onTestFinished(() => watcher.disconnect());
+  const world = await makeWorld({ respond, server, maxTurns: turnCount });
   const refused: string[] = [];
   const inMulti = new Set<string>();
   watcher.on("monitor", (_time: string, [command = "", ...args]: string[], source: string) => {
