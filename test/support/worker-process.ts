@@ -76,12 +76,21 @@ function launchCliWorker(options: E2eOptions): ChildProcess {
   });
 }
 
+const running = new Set<ChildProcess>();
+// Nothing that a test forgets to stop outlives the test process.
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
 function launch(args: string[], env: Record<string, string>): ChildProcess {
   const { PATH = "", HOME = "", NODE_COMPILE_CACHE = "" } = process.env;
-  return spawn(process.execPath, args, {
+  const child = spawn(process.execPath, args, {
     env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  return child;
 }
 
 type Watched = { worker: WorkerProcess; output: Output };

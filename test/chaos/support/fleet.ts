@@ -35,13 +35,13 @@ export async function startFleet(
   const deaths: Death[] = [];
   const starts: Promise<unknown>[] = [];
   let supervised = supervise;
-  // Before the workers' own ends, which are not to be made good any more.
-  onTestFinished(() => {
-    supervised = false;
-  });
 
   async function fill(place: number): Promise<void> {
     const worker = await world.work(given);
+    // What is registered last is called first: before any worker's own end, which is not to be made good any more.
+    onTestFinished(() => {
+      supervised = false;
+    });
     places[place] = worker;
     void worker.exit.then((exit) => {
       deaths.push({ ...exit, pid: worker.pid });
@@ -68,7 +68,7 @@ export async function startFleet(
       let kills = 0;
       for (;;) {
         await sleep(random.between(from, to), undefined, { signal: until }).catch(() => {});
-        if (until.aborted) return kills;
+        if (until.aborted || !supervised) return kills;
         kills += 1;
         await kill(random.between(0, size - 1));
       }
