@@ -10,7 +10,8 @@ import { isFromUser, isSystem, type Segment, toSegments } from "./window-segment
  * - `fixedTokens`: what the request takes beside its messages: instructions, tools, room for the answer;
  * - `countMessage`, `count`: called only if there is a budget;
  * - `summary`: of the messages before its `upTo`;
- * - `nudge`: told to the model after the last result.
+ * - `nudge`: told to the model after the last result;
+ * - `memo`: takes what the next turn of the same transcript can go on from.
  */
 export type WindowInput = {
   messages: readonly Message[];
@@ -21,6 +22,7 @@ export type WindowInput = {
   count: (text: string) => number;
   summary?: Summary | undefined;
   nudge?: string | undefined;
+  memo?: { reminders?: Reminders } | undefined;
 };
 
 /**
@@ -134,15 +136,38 @@ function joined(ranges: [number, number][]): [number, number][] {
   return result;
 }
 
+/** How far the places of reminders were looked for: `turns` since anybody said anything, up to `upTo`. */
+export type Reminders = {
+  goal: number;
+  remindEvery: number;
+  upTo: number;
+  /** The transcript's message before `upTo`. Another one there: it is another transcript. */
+  last: Message | undefined;
+  turns: number;
+  places: number[];
+};
+
 /**
  * The results that carry the restated goal: the last one of every `remindEvery`th turn since anybody said anything. They
  * stay at their places, so that what was sent before stays a prefix of what is sent next.
  */
-function toReminders({ messages, goal, settings: { remindEvery } }: WindowInput): number[] {
+function toReminders({ messages, goal, settings: { remindEvery }, memo }: WindowInput): number[] {
   if (remindEvery === 0 || goal === undefined) return [];
-  const places: number[] = [];
-  let turns = 0;
-  for (let index = goal + 1; index < messages.length; index++) {
+  const known = memo?.reminders;
+  const from = goal + 1;
+  const isKnown = known?.goal === goal && known.remindEvery === remindEvery && messages[known.upTo - 1] === known.last;
+  const seen = isKnown ? known : { goal, remindEvery, upTo: from, last: messages[goal], turns: 0, places: [] };
+  // Whether the last message carries one depends on what follows it.
+  const settled = lookThrough(seen, messages, Math.max(messages.length - 1, from));
+  if (memo) memo.reminders = settled;
+  return lookThrough({ ...settled, places: [...settled.places] }, messages, messages.length).places;
+}
+
+/** Goes on to a place further on. Adds to `places`. */
+function lookThrough(seen: Reminders, messages: readonly Message[], upTo: number): Reminders {
+  const { remindEvery, places } = seen;
+  let { turns } = seen;
+  for (let index = seen.upTo; index < upTo; index++) {
     const message = messages[index] as Message;
     if (isFromUser(message)) turns = 0;
     else if (message.role === "assistant") turns++;
@@ -150,7 +175,7 @@ function toReminders({ messages, goal, settings: { remindEvery } }: WindowInput)
       places.push(index);
     }
   }
-  return places;
+  return { ...seen, turns, upTo, last: messages[upTo - 1] };
 }
 
 /** How much of a summary that is longer than its share is sent: it may be of another budget. */

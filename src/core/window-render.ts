@@ -15,17 +15,75 @@ export type Given = {
   cutText: (text: string, tokens: number) => string;
 };
 
-/** The messages to send, by the plan alone: the same plan over the same transcript gives the same messages. */
-export function renderWindow(plan: WindowPlan, given: Given): Message[] {
-  // In one pass: a long transcript is gone through every turn.
-  const shown: Message[] = [];
-  const turns: Turns = { shown: [], spoke: undefined };
-  for (const message of select(plan, given)) {
-    if (isSystem(message)) shown.push(message);
-    else addInTurn(turns, message);
+/** How far a transcript that is sent whole has been rendered: what is appended to it later only adds to this. */
+export type Rendering = {
+  system: SystemMessage[];
+  turns: Turns;
+  upTo: number;
+  /** The transcript's message before `upTo`. Another one there: it is another transcript. */
+  last: Message | undefined;
+  /** The reminder's text, and which messages carry it. */
+  reminder: string;
+  reminded: number[];
+};
+
+/**
+ * The messages to send, by the plan alone: the same plan over the same transcript gives the same messages.
+ *
+ * @param memo takes what the next turn of the same transcript can go on from, so that a long one is not gone through anew.
+ */
+export function renderWindow(plan: WindowPlan, given: Given, memo?: { rendering?: Rendering }): Message[] {
+  if (memo && isWhole(plan, given)) return renderWhole(plan, given, memo);
+  const { system, turns } = addAll(emptyRendering(), select(plan, given));
+  return [...system, ...notesOf(plan, given), ...turns.shown];
+}
+
+function emptyRendering(): Rendering {
+  return { system: [], turns: { shown: [], spoke: undefined }, upTo: 0, last: undefined, reminder: "", reminded: [] };
+}
+
+function addAll(rendering: Rendering, messages: Iterable<Message>): Rendering {
+  for (const message of messages) {
+    if (isSystem(message)) rendering.system.push(message);
+    else addInTurn(rendering.turns, message);
   }
-  shown.push(...notesOf(plan, given));
-  return shown.concat(turns.shown);
+  return rendering;
+}
+
+/** Whether all of a transcript is sent, with nothing put in but reminders. */
+function isWhole({ messages, ...plan }: WindowPlan, given: Given): boolean {
+  const [first] = messages;
+  if (!first || first[0] > 0 || first[1] < given.messages.length) return false;
+  const { goal, summary, omitted, cuts, nudge } = plan;
+  return [goal, summary, omitted, cuts, nudge].every((part) => part === undefined);
+}
+
+function renderWhole(plan: WindowPlan, given: Given, memo: { rendering?: Rendering }): Message[] {
+  const { messages } = given;
+  const places = unpackSeries(plan.reminders ?? []);
+  const reminder = places.length > 0 ? reminderIn(given) : "";
+  const known = memo.rendering;
+  const rendering = known && goesOn(known, { messages, places, reminder }) ? known : emptyRendering();
+  const { upTo, reminded } = rendering;
+  const added = messages.slice(upTo);
+  for (const place of places.slice(reminded.length))
+    added[place - upTo] = Object.freeze(withText(messages[place] as Message, reminder));
+  addAll(rendering, added);
+  Object.assign(rendering, { upTo: messages.length, last: messages.at(-1), reminder, reminded: places });
+  memo.rendering = rendering;
+  return [...rendering.system, ...rendering.turns.shown];
+}
+
+/** Whether what was rendered is still the beginning of what is to be sent. */
+function goesOn(
+  { upTo, last, reminder, reminded }: Rendering,
+  now: { messages: readonly Message[]; places: number[]; reminder: string },
+): boolean {
+  const isSame = upTo <= now.messages.length && now.messages[upTo - 1] === last;
+  const isSameText = reminded.length === 0 || reminder === now.reminder;
+  const isSamePlaces = reminded.every((place, index) => place === now.places[index]);
+  const next = now.places[reminded.length];
+  return isSame && isSameText && isSamePlaces && (next === undefined || next >= upTo);
 }
 
 function notesOf({ summary, summaryTokens, omitted }: WindowPlan, { summaryText = "", cutText }: Given): Message[] {
@@ -43,10 +101,10 @@ function notesOf({ summary, summaryTokens, omitted }: WindowPlan, { summaryText 
 
 /** The plan's messages as they are sent, still in the order of the transcript. */
 function select(plan: WindowPlan, given: Given): Message[] {
-  const { messages, goal, cutText } = given;
+  const { messages, cutText } = given;
   const cuts = new Map(plan.cuts);
   const reminders = new Set(unpackSeries(plan.reminders ?? []));
-  const reminder = reminders.size > 0 && goal !== undefined ? reminderOf(goalTextOf(messages, goal), cutText) : "";
+  const reminder = reminders.size > 0 ? reminderIn(given) : "";
   const isPlain = cuts.size === 0 && reminders.size === 0;
   const show = (index: number): Message => {
     const message = messages[index] as Message;
@@ -74,6 +132,10 @@ function select(plan: WindowPlan, given: Given): Message[] {
 
 /** Without a tokenizer a restated goal is cut by its length. */
 const reminderChars = 4 * reminderTokens;
+
+function reminderIn({ messages, goal, cutText }: Given): string {
+  return goal === undefined ? "" : reminderOf(goalTextOf(messages, goal), cutText);
+}
 
 function reminderOf(goal: string, cutText: Given["cutText"]): string {
   const shortened = goal.length > reminderChars ? goal.slice(0, reminderChars).toWellFormed() : goal;

@@ -4,8 +4,8 @@ import type { Run } from "../core/run.ts";
 import { goalOf } from "../core/session.ts";
 import { longestSummary, summaryRequest } from "../core/summary.ts";
 import type { WindowPlan, WindowSettings } from "../core/window.ts";
-import { planWindow } from "../core/window-plan.ts";
-import { renderWindow } from "../core/window-render.ts";
+import { planWindow, type Reminders } from "../core/window-plan.ts";
+import { type Rendering, renderWindow } from "../core/window-render.ts";
 import type { AgentCode, ModelFailure, TokenCounter } from "../ports.ts";
 import type { TurnStep } from "./turn-step.ts";
 
@@ -17,10 +17,19 @@ export type Chosen =
   | { type: "summarise"; upTo: number }
   | { type: "too_small"; smallestTokens: number };
 
-type Given = { run: Run; agent: AgentCode; messages: Message[]; nudge: string | undefined };
+/** What the next window of the same transcript can go on from, while this process remembers the run. */
+export type WindowMemo = { reminders?: Reminders; rendering?: Rendering };
+
+type Given = {
+  run: Run;
+  agent: AgentCode;
+  messages: Message[];
+  nudge: string | undefined;
+  memo?: WindowMemo | undefined;
+};
 
 /** Makes the window of a turn. Without a budget nothing is counted. */
-export async function chooseWindow({ run, agent, messages, nudge }: Given): Promise<Chosen> {
+export async function chooseWindow({ run, agent, messages, nudge, memo }: Given): Promise<Chosen> {
   const settings = settingsOf(run, agent);
   const counter = settings.budgetTokens === undefined ? undefined : await agent.tokens();
   const goal = goalOf(run);
@@ -33,6 +42,7 @@ export async function chooseWindow({ run, agent, messages, nudge }: Given): Prom
     countMessage: counter ? memoised(counter) : () => 0,
     summary: run.summary,
     nudge,
+    memo,
   });
   if (chosen.type === "too_small")
     return { ...chosen, smallestTokens: smallestBudget(agent.definition, settings, chosen) };
@@ -40,7 +50,8 @@ export async function chooseWindow({ run, agent, messages, nudge }: Given): Prom
   const { plan, tokens } = chosen;
   const cutText = (text: string, limit: number): string => counter?.cut(text, limit) ?? text;
   const summaryText = plan.summary === undefined ? undefined : run.summary?.text;
-  return { type: "window", plan, tokens, messages: renderWindow(plan, { messages, goal, summaryText, cutText }) };
+  const rendered = renderWindow(plan, { messages, goal, summaryText, cutText }, memo);
+  return { type: "window", plan, tokens, messages: rendered };
 }
 
 /** The agent's settings, within what the model's server was found to take. */

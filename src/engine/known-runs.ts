@@ -1,15 +1,17 @@
 import type { Message, ToolMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
+import type { WindowMemo } from "./choose-window.ts";
 
 /**
  * A run as last written or read, its transcript with the provider's ids of its calls, and the results that wait for the
- * others of their turn.
+ * others of their turn. `memo`: of its last window.
  */
 export type KnownRun = {
   run: Run;
   messages: Message[];
   usedIds: Set<string>;
   results: Map<string, ToolMessage>;
+  memo: WindowMemo;
   size: number;
 };
 

@@ -53,7 +53,7 @@ async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOut
   const problem = nameProblem(agent, run.tools);
   if (problem) return report(deps, turn, failedFor(turn, "", nameFailure(problem), null));
   const nudge = repetition ? repetitionNudge(repetition) : undefined;
-  const chosen = await chooseWindow({ run, agent, messages: transcript.messages, nudge });
+  const chosen = await chooseWindow({ run, agent, messages: transcript.messages, nudge, memo: transcript.memo });
   if (chosen.type === "summarise") {
     await begin(deps, turn);
     return report(deps, turn, await wantSummary(deps, turn, chosen.upTo));

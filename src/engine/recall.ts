@@ -39,6 +39,7 @@ export function createRecall(store: RunStore, limit: number = defaultLimit): Rec
             messages: [],
             usedIds: new Set(),
             results: new Map(),
+            memo: {},
             size: runOverhead + sizeOfTools(loaded.run),
           };
           for (const message of loaded.messages) addMessage(own, message);

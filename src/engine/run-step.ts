@@ -8,6 +8,7 @@ import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import { type ActiveStep, StepAborted } from "./active-steps.ts";
 import { endChildren, endOrphan, lookAtChild, looksAtChild, tellParent } from "./children.ts";
+import type { WindowMemo } from "./choose-window.ts";
 import { ofRun } from "./log-fields.ts";
 import { performModel } from "./model-step.ts";
 import { queueOwed } from "./queue-owed.ts";
@@ -107,8 +108,8 @@ async function admitted(deps: RunStepDeps, loaded: Loaded, given: StepContext): 
   const context = { ...given, pass };
   try {
     if (!loaded.messages) return await performTool(deps, run, loaded.last, context);
-    const { messages, usedIds = usedToolCallIds(messages) } = loaded;
-    return await performModel(deps, run, { messages, usedIds }, context);
+    const { messages, usedIds = usedToolCallIds(messages), memo } = loaded;
+    return await performModel(deps, run, { messages, usedIds, memo }, context);
   } finally {
     await pass?.end();
   }
@@ -120,6 +121,7 @@ type Loaded = {
   step?: Step;
   messages?: Message[];
   usedIds?: ReadonlySet<string>;
+  memo?: WindowMemo;
   last?: Message | undefined;
 };
 
@@ -134,9 +136,9 @@ function recalled(deps: RunStepDeps, { step: name, deliveries, lostWorkers }: De
   const known = recall.get(name.runId);
   const step = known && owedStep(known.run, name);
   if (!step) return undefined;
-  const { run, messages, usedIds } = known;
+  const { run, messages, usedIds, memo } = known;
   return step.index === modelIndex
-    ? { run, step, messages: [...messages], usedIds }
+    ? { run, step, messages: [...messages], usedIds, memo }
     : { run, step, last: messages.at(-1) };
 }
 

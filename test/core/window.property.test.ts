@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest";
 import type { Message } from "../../src/core/message.ts";
 import { summaryRequest } from "../../src/core/summary.ts";
 import type { Summary } from "../../src/core/window.ts";
-import { type PlannedWindow, planWindow, type WindowInput } from "../../src/core/window-plan.ts";
-import { renderWindow } from "../../src/core/window-render.ts";
+import { type PlannedWindow, planWindow, type Reminders, type WindowInput } from "../../src/core/window-plan.ts";
+import { type Rendering, renderWindow } from "../../src/core/window-render.ts";
 import { count, countMessage, cutText, refusals, transcriptArb } from "./window-support.ts";
 
 const fixedTokens = 40;
@@ -105,6 +105,33 @@ describe("any transcript and any budget", () => {
       { numRuns: 2_000 },
     );
   });
+});
+
+test("a window that goes on from the one before is the one that is made anew, however the transcript grows or is another", () => {
+  const growthArb = fc.array(fc.record({ cut: fc.nat(), goal: fc.nat(3), nudged: fc.nat(5) }), { maxLength: 12 });
+  fc.assert(
+    fc.property(transcriptArb, transcriptArb, growthArb, fc.nat(3), (first, second, growth, remindEvery) => {
+      const memo: { reminders?: Reminders; rendering?: Rendering } = {};
+      const settings = { budgetTokens: undefined, lastTurns: 6, remindEvery, summarise: true };
+      const isGrowing = growth.length % 3 > 0;
+      const cuts = growth.map(({ cut }) => cut % (first.length + 1)).sort((a, b) => a - b);
+      for (const [at, { goal: pick, nudged }] of growth.entries()) {
+        const whole = isGrowing || at % 2 === 0 ? first : second;
+        const messages = whole.slice(0, cuts[at]);
+        const users = messages.flatMap(({ role }, index) => (role === "user" ? [index] : []));
+        // Mostly the same one: another is asked for when somebody says something.
+        const goal = users[Math.max(0, pick - 2) % Math.max(1, users.length)];
+        const nudge = nudged === 0 ? "you repeat yourself" : undefined;
+        const given = { messages, goal, settings, fixedTokens, count, countMessage, nudge };
+        const [again, anew] = [planWindow({ ...given, memo }), planWindow(given)];
+        expect(again).toEqual(anew);
+        if (again.type !== "window") throw new Error(again.type);
+        const shown = renderWindow(again.plan, { messages, goal, cutText }, memo);
+        expect(shown).toEqual(renderWindow(again.plan, { messages, goal, cutText }));
+      }
+    }),
+    { numRuns: 5_000 },
+  );
 });
 
 test("a run of 300 turns over ten times its budget: each window within it, few summaries, a flat cost per turn", () => {
