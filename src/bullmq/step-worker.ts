@@ -281,7 +281,12 @@ async function revive(client: RedisClient): Promise<void> {
   });
 }
 
+/**
+ * For good: BullMQ, which was just about to get a lost connection back when its worker was closed, connects a client that
+ * ended once more, and that would keep the process up for ever.
+ */
 async function endClient(client: RedisClient): Promise<void> {
   await revive(client);
+  client.connect = () => Promise.reject(new Error("Connection is closed."));
   if (client.status !== "end") client.disconnect(); // one that ended would hold the process for a while
 }

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { RedisClient } from "../../src/bullmq/redis-client.ts";
 import { createStepWorker } from "../../src/bullmq/step-worker.ts";
 import type { Step } from "../../src/core/owed.ts";
 import type { Delivery, StepOutcome } from "../../src/ports.ts";
@@ -52,6 +53,23 @@ describe("stopping a worker", () => {
     const first = worker.stop();
     expect(worker.stop()).toBe(first);
     expect(await timed(first)).toBeLessThan(1_000);
+  });
+
+  test("a stopped worker's connections stay closed, though BullMQ was about to open one again", async () => {
+    const clients: RedisClient[] = [];
+    const worker = bench.makeWorker({
+      connect() {
+        const { client } = connect(bench.url, { role: "worker" });
+        clients.push(client);
+        return client;
+      },
+      process: async () => done,
+    });
+    await worker.start();
+    await worker.stop();
+    expect(clients.length).toBe(4);
+    for (const client of clients) await expect(client.connect()).rejects.toThrow("closed");
+    await vi.waitFor(() => expect(clients.map(({ status }) => status)).toEqual(clients.map(() => "end")));
   });
 
   test("a worker that was never started stops at once", async () => {
