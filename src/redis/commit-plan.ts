@@ -4,8 +4,8 @@ import type { ToolMessage } from "../core/message.ts";
 import { owed } from "../core/owed.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { lineEntryOf, transcriptOf } from "../core/session.ts";
-import { type Keys, listMember } from "./keys.ts";
-import { encodeFeedEntry, encodeHead, encodeMessage } from "./run-codec.ts";
+import { type Keys, listMember, type RunKeys } from "./keys.ts";
+import { encodeEntry, encodeFeedEntry, encodeHead, encodeResult } from "./run-codec.ts";
 
 /** What one run of the commit script does. `previous` is null for a run that must not exist yet. */
 export type CommitInput = {
@@ -27,24 +27,20 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
   const own = keys.run(run.runId);
   const head = encodeHead(fresh ? null : previous, run);
   const indexes = [...indexChanges(keys, input), ...lineChanges(keys, previous, run)];
-  // A new run has its messages to itself: one that shares a transcript is made without any.
-  const transcript = transcriptOf(run);
-  const messages = fresh || transcript === run.runId ? own.messages : keys.transcript(transcript);
-  const named = [own.head, messages, own.results, own.feed, own.live, keys.owing];
-  const args = [
-    ...expected(input),
-    run.runId,
-    owingSince(run) ?? "",
-    liveExpiry(previous, run),
-    own.channel,
-    own.ended,
-    entries.at(-1)?.seq ?? "",
+  const live = liveExpiry(previous, run);
+  const named = [own.head, messagesOf(keys, own, input), own.feed, keys.owing];
+  if (live !== none || touchesResults(input)) named.push(own.results, own.live);
+  const header = [run.revision, run.runId, lengthBefore(input), feedBefore(entries), owingSince(run), live];
+  header.push(
+    fresh ? "fresh" : none,
     entries.length,
     indexes.length,
     append.length,
     results.length,
     head.remove.length,
-  ];
+  );
+  const args: (string | number)[] = previous ? [previous.revision, previous.token] : ["", ""];
+  args.push(run.token, own.channel, typeof live === "number" ? own.ended : "", header.join(" "));
   for (const entry of entries) args.push(encodeFeedEntry(entry));
   addIndexes(named, args, indexes);
   addContent(args, input);
@@ -53,6 +49,19 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
   for (const [field, value] of head.set) args.push(field, value);
   if (fresh) named.push(own.outputs);
   return { keys: named, args };
+}
+
+/** A new run has its messages to itself: one that shares a transcript is made without any. */
+function messagesOf(keys: Keys, own: RunKeys, { run, fresh }: CommitInput): string {
+  const transcript = transcriptOf(run);
+  return fresh || transcript === run.runId ? own.messages : keys.transcript(transcript);
+}
+
+/** An empty word of the header. */
+const none = "-";
+
+function touchesResults({ append, results, fresh }: CommitInput): boolean {
+  return fresh || results.length > 0 || append.some(({ type }) => type === "result");
 }
 
 /** Names each key once, after those that are named already, and each change by the number of its key. */
@@ -64,35 +73,39 @@ function addIndexes(named: string[], args: (string | number)[], indexes: IndexCh
   }
 }
 
-/** Puts appended messages and early results at the end of a list that grows: commits have some forty arguments. */
-function addContent(args: (string | number)[], { append, results }: CommitInput): void {
+/** Puts appended messages and early results at the end of a list that grows. */
+function addContent(args: (string | number)[], { run, append, results }: CommitInput): void {
   for (const item of append) {
-    if (item.type === "message") args.push("message", encodeMessage(item.message));
-    else args.push("result", item.callId);
+    args.push(item.type === "message" ? encodeEntry(run.token, item.message) : `=${item.callId}`);
   }
-  for (const result of results) args.push(result.callId, encodeMessage(result));
+  for (const result of results) args.push(result.callId, encodeResult(result));
 }
 
-/** What the commit expects to find, and what it is known by. */
-function expected({ previous, run, append, fresh }: CommitInput): (string | number)[] {
-  const [revision, token] = previous ? [previous.revision, previous.token] : ["", ""];
-  // Not what the run knew before: a session's transcript may have grown since. Only who appends to it has to know it all.
-  const isBystander = run.baseMessage !== undefined && append.length === 0;
-  const length = isBystander ? "" : run.messageCount - append.length;
-  return [revision, token, run.token, length, fresh ? "fresh" : ""];
+/**
+ * How long the transcript must be. Not what the run knew before: a session's may have grown since. Only who appends to it
+ * has to know it all.
+ */
+function lengthBefore({ run, append }: CommitInput): number | string {
+  if (run.baseMessage !== undefined && append.length === 0) return none;
+  return run.messageCount - append.length;
+}
+
+function feedBefore(entries: FeedEntry[]): number {
+  return (entries[0]?.seq ?? 1) - 1;
 }
 
 /** Since when the run owes something that could be done: not before the earliest of its steps may run. */
-function owingSince(run: Run): number | undefined {
+function owingSince(run: Run): number | string {
   let since: number | undefined;
   for (const { notBefore = 0 } of owed(run)) since = since === undefined ? notBefore : Math.min(since, notBefore);
-  return since === undefined ? undefined : Math.max(run.updatedAt, since);
+  return since === undefined ? none : Math.max(run.updatedAt, since);
 }
 
-function liveExpiry(previous: Run | null, run: Run): string {
+/** A number only when the run ends. */
+function liveExpiry(previous: Run | null, run: Run): string | number {
   const was = previous !== null && isEnded(previous);
-  if (isEnded(run) && !was) return `expire:${liveAfterEndMs}`;
-  return was && !isEnded(run) ? "persist" : "";
+  if (isEnded(run)) return was ? none : liveAfterEndMs;
+  return was ? "persist" : none;
 }
 
 /** A change of a set, a list or a count; see the header of the commit script. */
@@ -134,8 +147,7 @@ function toLineMember(run: Run): string | undefined {
 
 /** Which listing sets and counts change. None does as long as the status stays. */
 function indexChanges(keys: Keys, { previous, run, fresh }: CommitInput): IndexChange[] {
-  const kept = (["status", "agent", "createdAt"] as const).every((field) => previous?.[field] === run[field]);
-  if (kept && !fresh) return [];
+  if (!fresh && previous?.status === run.status) return [];
   const before = previous ? places(keys, previous) : [];
   const after = places(keys, run);
   const has = (all: [string, string][], [key, member]: [string, string]): boolean =>

@@ -38,42 +38,86 @@ const fixedFields = [
 
 const callPrefix = "call:";
 
-/** Fields of a run that `head` does not hold, as undefined, which JSON leaves out: taking them out costs much more. */
-const notMoving = Object.fromEntries(
-  [
-    ...["schemaVersion", "minReader", "revision", "token", "status", "runId", "calls", "unknown", "summary"],
-    ...fixedFields,
-  ].map((field) => [field, undefined]),
-);
+/** What `head` does not hold of a run. */
+type Apart =
+  | ("schemaVersion" | "minReader" | "revision" | "token" | "status" | "runId" | "calls" | "unknown" | "summary")
+  | (typeof fixedFields)[number];
 
-/** The fields of a head hash that `run` needs and `previous` does not have, and those it must lose. */
+/** The fields of a head hash beside revision and token that `run` needs and `previous` has not, and those it must lose. */
 export type HeadChange = { set: [string, string][]; remove: string[] };
 
 /** What turns the stored head of `previous` (null: nothing is stored) into that of `run`. */
 export function encodeHead(previous: Run | null, run: Run): HeadChange {
-  const { schemaVersion: v, minReader: min, revision, token, status, calls, unknown, metadata, limits, summary } = run;
-  const before = new Map(previous?.calls.map((call) => [call.callId, call]));
+  const { schemaVersion: v, minReader: min, status, summary } = run;
+  const { set, remove } = encodeCalls(previous, run);
+  if (previous?.schemaVersion !== v) set.push(["v", String(v)]);
+  if (previous?.minReader !== min) set.push(["min", String(min)]);
+  if (previous?.status !== status) set.push(["status", status]);
+  if (fixedFields.some((field) => previous?.[field] !== run[field])) set.push(["fixed", JSON.stringify(fixedOf(run))]);
+  if (summary && previous?.summary !== summary) set.push(["summary", JSON.stringify(summary)]);
+  set.push(["head", JSON.stringify(run.unknown ? { ...run.unknown, ...moving(run) } : moving(run))]);
+  return { set, remove };
+}
+
+function fixedOf(run: Run): Partial<Run> {
+  const { metadata, limits } = run;
+  const fixed = Object.fromEntries(fixedFields.map((field) => [field, run[field]]));
+  return run.minReader >= leanReader ? { ...fixed, ...withoutEmpty({ metadata, limits }) } : fixed;
+}
+
+function encodeCalls(previous: Run | null, { calls }: Run): HeadChange {
   const set: [string, string][] = [];
+  if (previous?.calls === calls) return { set, remove: [] };
+  const before = new Map(previous?.calls.map((call) => [call.callId, call]));
   for (const call of calls) {
     // Transitions replace a call they change and pass on the object of one they do not.
     if (before.get(call.callId) !== call) set.push([callPrefix + call.callId, JSON.stringify(call)]);
     before.delete(call.callId);
   }
-  const changed = (field: keyof Run): boolean => previous?.[field] !== run[field];
-  const isLean = min >= leanReader;
-  if (changed("schemaVersion")) set.push(["v", String(v)]);
-  if (changed("minReader")) set.push(["min", String(min)]);
-  if (changed("status")) set.push(["status", status]);
-  if (fixedFields.some(changed)) {
-    const fixed = Object.fromEntries(fixedFields.map((field) => [field, run[field]]));
-    set.push(["fixed", JSON.stringify(isLean ? { ...fixed, ...withoutEmpty({ metadata, limits }) } : fixed)]);
-  }
-  if (summary && changed("summary")) set.push(["summary", JSON.stringify(summary)]);
-  const { pendingInput, inputIds, lateUsage } = run;
-  const lean = isLean ? withoutEmpty({ pendingInput, inputIds, lateUsage }) : undefined;
-  const moving = { ...unknown, ...run, ...notMoving, ...lean };
-  set.push(["rev", String(revision)], ["tok", token], ["head", JSON.stringify(moving)]);
-  return { set, remove: [...before.keys()].map((callId) => callPrefix + callId) };
+  return { set, remove: Array.from(before.keys(), (callId) => callPrefix + callId) };
+}
+
+/**
+ * What `head` holds. Named one by one, with what is not there as undefined, which JSON leaves out: a copy of the run
+ * without the rest costs several times as much, at every commit.
+ */
+function moving(run: Run): { [field in Exclude<keyof Run, Apart>]: Run[field] | undefined } {
+  const isLean = run.minReader >= leanReader;
+  const list = <T>(items: T[]): T[] | undefined => (isLean && items.length === 0 ? undefined : items);
+  return {
+    turns: run.turns,
+    model: run.model,
+    messageCount: run.messageCount,
+    inputCount: run.inputCount,
+    bytes: run.bytes,
+    eventSeq: run.eventSeq,
+    usage: run.usage,
+    wakeOwedAt: run.wakeOwedAt,
+    updatedAt: run.updatedAt,
+    startedAt: run.startedAt,
+    agentHash: run.agentHash,
+    stopReason: run.stopReason,
+    error: run.error,
+    endedAt: run.endedAt,
+    pendingInput: list(run.pendingInput),
+    inputIds: list(run.inputIds),
+    lateUsage: list(run.lateUsage),
+    baseMessage: run.baseMessage,
+    earlierParts: run.earlierParts,
+    place: run.place,
+    retryLimits: run.retryLimits,
+    deadlineAt: run.deadlineAt,
+    deadlineMs: run.deadlineMs,
+    windowBudget: run.windowBudget,
+    structured: run.structured,
+    reasks: run.reasks,
+    verifications: run.verifications,
+    unchecked: run.unchecked,
+    repeatsFrom: run.repeatsFrom,
+    parent: run.parent,
+    leftChildren: run.leftChildren,
+    paused: run.paused,
+  };
 }
 
 /** Older readers want every field; for the others what is empty, as most of it is in most runs, is not stored. */
@@ -137,9 +181,9 @@ function newer(runId: string, min: number): DroverError {
   );
 }
 
-/** A transcript entry as stored, without the token that the commit puts before it. */
-export function encodeMessage(message: Message): string {
-  return JSON.stringify(message);
+/** A transcript entry as stored: the token of its commit, and the message. */
+export function encodeEntry(token: string, message: Message): string {
+  return `${token} ${JSON.stringify(message)}`;
 }
 
 /** A stored transcript entry: the token of its commit, and the message. */
@@ -152,13 +196,17 @@ export function decodeEntry(entry: string, where: string): { token: string; mess
   };
 }
 
+export function encodeResult(result: ToolMessage): string {
+  return JSON.stringify(result);
+}
+
 export function decodeResult(json: string, where: string): ToolMessage {
   return parse(toolMessageSchema, parseJson(json, where), where) as unknown as ToolMessage;
 }
 
 /** A feed entry without its sequence number, which its place in the feed tells. */
-export function encodeFeedEntry({ seq: _seq, ...rest }: FeedEntry): string {
-  return JSON.stringify(rest);
+export function encodeFeedEntry(entry: FeedEntry): string {
+  return JSON.stringify({ ...entry, seq: undefined });
 }
 
 export function decodeFeedEntry(seq: number, json: string, where: string): FeedEntry {

@@ -24,18 +24,24 @@ end
 /**
  * The one commit: creates a run, or replaces its head if revision and token are the expected ones.
  *
- * KEYS: 1 head, 2 messages, 3 results, 4 feed, 5 live, 6 owing, 7 and up: listing sets, counts and a session's line;
- * with "fresh", last: what was cut out of results.
+ * KEYS: 1 head, 2 messages, 3 feed, 4 owing; where the commit needs them, 5 results, 6 live; then listing sets, counts and
+ * a session's line; with "fresh", last: what was cut out of results.
  *
- * ARGV: 1 expected revision ("" if the run must not exist), 2 expected token, 3 the commit's own token,
- * 4 transcript length before the commit ("" if it may be any), 5 "fresh" to drop what the run held before, 6 the run
- * id, 7 its score in `owing` ("" for none), 8 "expire:<ms>" or "persist" or "" for the live text, 9 channel to publish
- * on, 10 channel to publish on when the run ends, 11 sequence number of the last feed entry ("" for none); 12 to 16: how
- * many feed entries, index changes, appended messages, early results and removed fields follow. Then these, flat: feed
- * entries (JSON), index changes (number of the key, "add"
+ * ARGV: 1 expected revision ("" if the run must not exist), 2 expected token, 3 the commit's own token, 4 channel to
+ * publish on, 5 channel to publish on when the run ends ("" if it does not), 6 a header, since each argument costs more
+ * than all it holds: words with a space between, "-" for none:
+ * - the new revision, and the run id;
+ * - transcript length before the commit ("-" if it may be any), number of feed entries before it;
+ * - the run's score in `owing`;
+ * - for how many ms the live text is kept from now on, or "persist";
+ * - "fresh" to drop what the run held before;
+ * - how many feed entries, index changes, appended messages, early results and removed fields follow.
+ *
+ * Then these, flat: feed entries (JSON), index changes (number of the key, "add"
  * or "remove" for a set, "push" or "drop" for a list, and member; "end", "more" or "less": see `applyIndex`),
- * appended messages ("message" and entry, or "result" and call id), early results (call id, JSON), fields removed from
- * the head (name), and to the end fields set in the head (name, value).
+ * appended messages (token and JSON as they are stored, or "=" and the call id of an early result), early results (call
+ * id, JSON), fields removed from the head (name), and to the end fields set in the head (name, value) beside revision and
+ * token.
  *
  * Returns {1}: committed. {2}: this very commit had been made before. {0, field, value, ...}: the head as it is, with
  * nothing after the 0 if there is no run. {-1, what}: the record is damaged; nothing was written.
@@ -47,7 +53,7 @@ end
  * before 4 have a stream, with one row per commit, and keep it.
  */
 export const commitScript: string = `${applyIndex}
-local stored = redis.call('HMGET', KEYS[1], 'rev', 'tok', 'counted')
+local stored = redis.call('HMGET', KEYS[1], 'rev', 'tok')
 local rev, tok = stored[1] or '', stored[2] or ''
 if tok == ARGV[3] then return {2} end
 if rev ~= ARGV[1] or tok ~= ARGV[2] then
@@ -56,59 +62,62 @@ if rev ~= ARGV[1] or tok ~= ARGV[2] then
   return reply
 end
 
-local fresh = ARGV[5] == 'fresh'
-local feedAt = 17
-local indexAt = feedAt + ARGV[12]
-local appendAt = indexAt + 3 * ARGV[13]
-local resultAt = appendAt + 2 * ARGV[14]
-local removeAt = resultAt + 2 * ARGV[15]
-local fieldAt = removeAt + ARGV[16]
+local revision, id, before, told, since, live, fresh, feeds, indexes, appends, results, removes =
+  string.match(ARGV[6], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+fresh = fresh == 'fresh'
+local feedAt = 7
+local indexAt = feedAt + feeds
+local appendAt = indexAt + 3 * indexes
+local resultAt = appendAt + appends
+local removeAt = resultAt + 2 * results
+local fieldAt = removeAt + removes
 
-if not fresh and ARGV[4] ~= '' then
-  if redis.call('LLEN', KEYS[2]) ~= tonumber(ARGV[4]) then return {-1, 'transcript'} end
-end
+local counted = indexes ~= '0' and redis.call('HGET', KEYS[1], 'counted')
+if not fresh and before ~= '-' and redis.call('LLEN', KEYS[2]) ~= tonumber(before) then return {-1, 'transcript'} end
 local early = {}
-for i = appendAt, resultAt - 2, 2 do
-  if ARGV[i] == 'result' then
-    local json = redis.call('HGET', KEYS[3], ARGV[i + 1])
-    if not json then return {-1, 'result ' .. ARGV[i + 1]} end
-    early[ARGV[i + 1]] = json
+for i = appendAt, resultAt - 1 do
+  if string.byte(ARGV[i]) == 61 then
+    local name = string.sub(ARGV[i], 2)
+    local json = redis.call('HGET', KEYS[5], name)
+    if not json then return {-1, 'result ' .. name} end
+    early[#early + 1] = name
+    ARGV[i] = ARGV[3] .. ' ' .. json
   end
 end
 
 if fresh then
   redis.call('HSET', KEYS[1], 'rev', ARGV[1])
-  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[#KEYS])
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6], KEYS[#KEYS])
 end
-if ARGV[11] ~= '' then
-  local length = redis.pcall('LLEN', KEYS[4])
+if indexAt > feedAt then
+  local length = redis.pcall('LLEN', KEYS[3])
   if type(length) == 'table' then
     local row = '[' .. table.concat(ARGV, ',', feedAt, indexAt - 1) .. ']'
-    local added = redis.pcall('XADD', KEYS[4], ARGV[11] .. '-0', 'e', row)
+    local added = redis.pcall('XADD', KEYS[3], told + feeds .. '-0', 'e', row)
     if added.err and string.find(added.err, 'equal or smaller', 1, true) then return {-1, 'feed'} end
     if added.err then return added end
-  elseif length ~= ARGV[11] - ARGV[12] then
+  elseif length ~= tonumber(told) then
     return {-1, 'feed'}
   else
-    for i = feedAt, indexAt - 1, 1000 do redis.call('RPUSH', KEYS[4], unpack(ARGV, i, math.min(i + 999, indexAt - 1))) end
+    for i = feedAt, indexAt - 1, 1000 do redis.call('RPUSH', KEYS[3], unpack(ARGV, i, math.min(i + 999, indexAt - 1))) end
   end
 end
 for i = indexAt, appendAt - 3, 3 do
-  applyIndex(KEYS[tonumber(ARGV[i])], ARGV[i + 1], ARGV[i + 2], stored[3])
+  applyIndex(KEYS[tonumber(ARGV[i])], ARGV[i + 1], ARGV[i + 2], counted)
 end
-if ARGV[7] == '' then redis.call('ZREM', KEYS[6], ARGV[6]) else redis.call('ZADD', KEYS[6], ARGV[7], ARGV[6]) end
-for i = resultAt, removeAt - 2, 2 do redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
-for i = appendAt, resultAt - 2, 2 do
-  local name = ARGV[i + 1]
-  redis.call('RPUSH', KEYS[2], ARGV[3] .. ' ' .. (early[name] or name))
-  if early[name] then redis.call('HDEL', KEYS[3], name) end
-end
-if ARGV[8] == 'persist' then redis.call('PERSIST', KEYS[5])
-elseif ARGV[8] ~= '' then redis.call('PEXPIRE', KEYS[5], string.sub(ARGV[8], 8)) end
+if since == '-' then redis.call('ZREM', KEYS[4], id) else redis.call('ZADD', KEYS[4], since, id) end
+for i = resultAt, removeAt - 2, 2 do redis.call('HSET', KEYS[5], ARGV[i], ARGV[i + 1]) end
+for i = appendAt, resultAt - 1, 1000 do redis.call('RPUSH', KEYS[2], unpack(ARGV, i, math.min(i + 999, resultAt - 1))) end
+for i = 1, #early do redis.call('HDEL', KEYS[5], early[i]) end
+if live == 'persist' then redis.call('PERSIST', KEYS[6]) elseif live ~= '-' then redis.call('PEXPIRE', KEYS[6], live) end
 for i = removeAt, fieldAt - 1 do redis.call('HDEL', KEYS[1], ARGV[i]) end
-for i = fieldAt, #ARGV, 1000 do redis.call('HSET', KEYS[1], unpack(ARGV, i, math.min(i + 999, #ARGV))) end
-redis.call('PUBLISH', ARGV[9], 'commit')
-if string.sub(ARGV[8], 1, 6) == 'expire' then redis.call('PUBLISH', ARGV[10], 'end') end
+while #ARGV - fieldAt > 1000 do
+  redis.call('HSET', KEYS[1], unpack(ARGV, fieldAt, fieldAt + 999))
+  fieldAt = fieldAt + 1000
+end
+redis.call('HSET', KEYS[1], 'rev', revision, 'tok', ARGV[3], unpack(ARGV, fieldAt))
+redis.call('PUBLISH', ARGV[4], 'commit')
+if ARGV[5] ~= '' then redis.call('PUBLISH', ARGV[5], 'end') end
 return {1}
 `;
 

@@ -1,11 +1,17 @@
 // Catches: a commit that writes again what never changes, or leaves the oldest reader of a run as it was.
 import { expect, test } from "vitest";
+import type { Run } from "../../src/core/run.ts";
 import { decodeHead, encodeHead } from "../../src/redis/run-codec.ts";
 import { newRun, openCall } from "../contract/run-fixtures.ts";
 
 const tool = { name: "book", description: "x".repeat(10_000), parameters: { type: "object" } };
-const stored = (run: ReturnType<typeof newRun>): Record<string, string> =>
-  Object.fromEntries(encodeHead(null, run).set);
+/** As the commit script sets them. */
+const written = (previous: Run | null, run: Run): Record<string, string> => ({
+  rev: String(run.revision),
+  tok: run.token,
+  ...Object.fromEntries(encodeHead(previous, run).set),
+});
+const stored = (run: Run): Record<string, string> => written(null, run);
 
 test("a caller's tools are written once, whatever is committed after", () => {
   const created = newRun({ tools: [tool] });
@@ -14,7 +20,7 @@ test("a caller's tools are written once, whatever is committed after", () => {
   if (!loaded) throw new Error("nothing was read");
   expect(loaded.tools).toEqual([tool]);
   const next = { ...loaded, revision: 2, token: "t2", turns: 1 };
-  const change = Object.fromEntries(encodeHead(loaded, next).set);
+  const change = written(loaded, next);
   expect(Object.keys(change).sort()).toEqual(["head", "rev", "tok"]);
   expect(JSON.stringify(change).length).toBeLessThan(2_000);
   expect(decodeHead(created.runId, { ...fields, ...change })).toEqual(next);
@@ -24,7 +30,7 @@ test("a run that comes to wait for an answer is refused by older readers from th
   const created = newRun({ minReader: 1, schemaVersion: 2 });
   const asked = openCall(1, { state: "answer", from: "person", askedAt: 5 });
   const next = { ...created, revision: 2, token: "t2", schemaVersion: 3, minReader: 3, calls: [asked] };
-  const change = Object.fromEntries(encodeHead(created, next).set);
+  const change = written(created, next);
   expect(change).toMatchObject({ v: "3", min: "3" });
   expect(decodeHead(created.runId, { ...stored(created), ...change })).toEqual(next);
 });

@@ -109,8 +109,8 @@ describe("the commit script", () => {
     const run = newRun();
     const keysOf = (fields: Partial<Run>): number =>
       toCommitArguments(setup.keys, { ...change(run, fields), fresh: false }).keys.length;
-    expect(keysOf({ turns: 1 })).toBe(6);
-    expect(keysOf({ status: "running" })).toBe(9);
+    expect(keysOf({ turns: 1 })).toBe(4);
+    expect(keysOf({ status: "running" })).toBe(7);
   });
 });
 
