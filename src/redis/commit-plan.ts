@@ -30,25 +30,24 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
   const live = liveExpiry(previous, run);
   const named = [own.head, messagesOf(keys, own, input), own.feed, keys.owing];
   if (live !== none || touchesResults(input)) named.push(own.results, own.live);
-  const header = [run.revision, run.runId, lengthBefore(input), feedBefore(entries), owingSince(run), live];
-  header.push(
-    fresh ? "fresh" : none,
-    entries.length,
-    indexes.length,
-    append.length,
-    results.length,
-    head.remove.length,
-  );
+  const counts = `${entries.length} ${indexes.length} ${append.length} ${results.length} ${head.remove.length}`;
   const args: (string | number)[] = previous ? [previous.revision, previous.token] : ["", ""];
-  args.push(run.token, own.channel, typeof live === "number" ? own.ended : "", header.join(" "));
+  args.push(run.token, own.channel, typeof live === "number" ? own.ended : "", `${headerOf(input, live)} ${counts}`);
   for (const entry of entries) args.push(encodeFeedEntry(entry));
   addIndexes(named, args, indexes);
   addContent(args, input);
-  args.push(...head.remove);
+  for (const field of head.remove) args.push(field);
   if (indexes.some(([, action]) => action === "more")) args.push("counted", run.status);
   for (const [field, value] of head.set) args.push(field, value);
   if (fresh) named.push(own.outputs);
   return { keys: named, args };
+}
+
+/** The first words of the header: what the commit finds and leaves. */
+function headerOf(input: CommitInput, live: string | number): string {
+  const { run, entries, fresh } = input;
+  const told = (entries[0]?.seq ?? 1) - 1;
+  return `${run.revision} ${run.runId} ${lengthBefore(input)} ${told} ${owingSince(run)} ${live} ${fresh ? "fresh" : none}`;
 }
 
 /** A new run has its messages to itself: one that shares a transcript is made without any. */
@@ -88,10 +87,6 @@ function addContent(args: (string | number)[], { run, append, results }: CommitI
 function lengthBefore({ run, append }: CommitInput): number | string {
   if (run.baseMessage !== undefined && append.length === 0) return none;
   return run.messageCount - append.length;
-}
-
-function feedBefore(entries: FeedEntry[]): number {
-  return (entries[0]?.seq ?? 1) - 1;
 }
 
 /** Since when the run owes something that could be done: not before the earliest of its steps may run. */
