@@ -39,6 +39,7 @@ export function toLegalName(name: string): string {
  * @returns the real name, or undefined if no offered tool is meant.
  */
 export function resolveToolName(name: string, offered: readonly string[]): string | undefined {
+  if (offered.includes(name)) return name;
   const legal = toLegalNames(offered);
   const bare = stripMarkers(name);
   const base = bare.replace(namespacePattern, "");

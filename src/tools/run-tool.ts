@@ -21,15 +21,15 @@ export async function runTool(tool: Tool, args: unknown, request: ToolRequest): 
     return { type: "retry", message: `"${tool.name}" was stopped before it began; nothing happened.`, delayMs: 0 };
   }
   const controller = new AbortController();
+  const abandoned = Promise.withResolvers<Ended>();
   let cause: AbortCause | undefined;
   const abort = (why: AbortCause, reason: unknown): void => {
     if (cause) return;
     cause = why;
     controller.abort(reason);
+    // A tool that answers its signal at once is heard: it may say that nothing happened.
+    setImmediate(abandoned.resolve, { type: "abandoned" });
   };
-  const abandoned = Promise.withResolvers<Ended>();
-  // A tool that answers its signal at once is heard: it may say that nothing happened.
-  controller.signal.addEventListener("abort", () => setImmediate(abandoned.resolve, { type: "abandoned" }));
   const onAbort = (): void => abort("aborted", request.signal.reason);
   request.signal.addEventListener("abort", onAbort, { once: true });
   const timer = setTimeout(() => {
