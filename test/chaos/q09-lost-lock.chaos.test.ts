@@ -8,7 +8,7 @@ import { isLong, seeded } from "./support/seed.ts";
 
 /** A lock of 3 s is renewed at least every 1.5 s. */
 const renewalMs = 1_500;
-const takeMs = isLong ? 60_000 : 9_000;
+const takeMs = isLong ? 60_000 : 6_000;
 
 const calling =
   (name: string) =>

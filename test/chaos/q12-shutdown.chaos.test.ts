@@ -76,7 +76,7 @@ describe("SIGTERM with a long model call in flight", () => {
   });
 
   test("[Q12] [G8] ends the worker in time though Redis was stopped before", async () => {
-    const server = await startTestRedis({ own: true });
+    const server = await startTestRedis({ args: ["--appendfsync", "always"] });
     try {
       const world = await makeWorld({ respond, server, graceMs });
       const worker = await startCliWorker(world.options);

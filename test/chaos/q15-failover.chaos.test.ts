@@ -52,7 +52,8 @@ test("[Q15] [G4] a primary that refuses writes for a while costs little, and not
 
 test("[Q15] a client whose way leads to a new primary once the old one refuses goes on by itself", async () => {
   const { seed } = seeded();
-  const [old, heir] = [await startTestRedis({ own: true }), await startTestRedis({ own: true })];
+  const args = ["--repl-diskless-sync-delay", "0"];
+  const [old, heir] = await Promise.all([startTestRedis({ args }), startTestRedis({ args })]);
   onTestFinished(async () => void (await Promise.all([old.stop(), heir.stop()])));
   const relay = await startLossyRelay(old.url);
   onTestFinished(() => relay.close());

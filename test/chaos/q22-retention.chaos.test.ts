@@ -11,7 +11,7 @@ import { isLong } from "./support/seed.ts";
 
 /** A run of 40 steps, and of fewer in the short form. */
 const turnCount = isLong ? 20 : 4;
-const batches = isLong ? [100, 200, 200] : [20, 40, 40];
+const batches = isLong ? [100, 200, 200] : [20, 40];
 const keptMs = 1_500;
 
 test("[Q22] keys and memory are flat once runs are over their retention, and a removed run's step runs no more", async () => {

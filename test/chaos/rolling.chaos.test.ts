@@ -10,7 +10,7 @@ import { isLong, type Random, seeded } from "./support/seed.ts";
 const workerCount = 3;
 const runCount = isLong ? 40 : 9;
 const turnCount = isLong ? 10 : 3;
-const stepMs: [from: number, to: number] = isLong ? [1_000, 2_000] : [600, 1_200];
+const stepMs: [from: number, to: number] = isLong ? [1_000, 2_000] : [450, 900];
 
 /** Slow steps: tools that may be repeated, that may be with care, and that may not. */
 function slowSteps(random: Random): (request: FakeRequest) => FakeReply {
