@@ -228,3 +228,10 @@ export function textOf(content: Content | null): string {
 export function toCallId(turn: number, position: number): string {
   return `call-${turn}-${position}`;
 }
+
+export type CutMessage = ToolMessage & { full: FullResult };
+
+/** Whether a message is a result that was cut for its length. */
+export function isCut(message: Message): message is CutMessage {
+  return message.role === "tool" && message.full !== undefined;
+}

@@ -4,9 +4,10 @@ import type { Run } from "../core/run.ts";
 import { goalOf } from "../core/session.ts";
 import { longestSummary, summaryRequest } from "../core/summary.ts";
 import type { WindowPlan, WindowSettings } from "../core/window.ts";
-import { planWindow, type Reminders } from "../core/window-plan.ts";
-import { type Rendering, renderWindow } from "../core/window-render.ts";
+import { planWindow } from "../core/window-plan.ts";
+import { renderWindow } from "../core/window-render.ts";
 import type { AgentCode, ModelFailure, TokenCounter } from "../ports.ts";
+import type { WindowMemo } from "./known-runs.ts";
 import type { TurnStep } from "./turn-step.ts";
 
 /** What is sent of a transcript, and about how many tokens the whole request takes; 0 if nobody needs to know. */
@@ -16,9 +17,6 @@ export type Chosen =
   | ({ type: "window" } & Window)
   | { type: "summarise"; upTo: number }
   | { type: "too_small"; smallestTokens: number };
-
-/** What the next window of the same transcript can go on from, while this process remembers the run. */
-export type WindowMemo = { reminders?: Reminders; rendering?: Rendering };
 
 type Given = {
   run: Run;

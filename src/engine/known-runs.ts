@@ -1,15 +1,21 @@
-import type { Message, ToolMessage } from "../core/message.ts";
+import { isCut, type Message, type ToolMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
-import type { WindowMemo } from "./choose-window.ts";
+import type { Reminders } from "../core/window-plan.ts";
+import type { Rendering } from "../core/window-render.ts";
+
+/** What the next window of the same transcript can go on from, while this process remembers the run. */
+export type WindowMemo = { reminders?: Reminders; rendering?: Rendering };
 
 /**
- * A run as last written or read, its transcript with the provider's ids of its calls, and the results that wait for the
+ * A run as last written or read, its transcript with the provider's ids of its calls and whether a result in it was cut, and
+ * the results that wait for the
  * others of their turn. `memo`: of its last window.
  */
 export type KnownRun = {
   run: Run;
   messages: Message[];
   usedIds: Set<string>;
+  hasCut: boolean;
   results: Map<string, ToolMessage>;
   memo: WindowMemo;
   size: number;
@@ -19,6 +25,7 @@ export type KnownRun = {
 export function addMessage(known: KnownRun, message: Message): void {
   known.messages.push(message);
   known.size += sizeOf(message);
+  if (isCut(message)) known.hasCut = true;
   if (message.role === "assistant") for (const call of message.toolCalls ?? []) known.usedIds.add(call.id);
 }
 

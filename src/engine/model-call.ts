@@ -97,6 +97,23 @@ export async function reportUsage(
   if (change && agent) deps.telemetry.recordUsage(change.run, usage, calledBy(agent, asked).definition);
 }
 
+const entriesAtOnce = 100;
+
+/**
+ * The same for a call whose outcome was refused: the run had gone on. Nothing is counted if it had gone on with this very
+ * outcome, whose commit was made and never answered.
+ *
+ * @param run as it was when the call was made
+ */
+export async function reportRefused(deps: RunStepDeps, run: Run, call: ModelCall, agent: AgentCode): Promise<void> {
+  for (let after: number | undefined = run.eventSeq; after !== undefined; ) {
+    const entries = await deps.store.readFeed(run.runId, after, entriesAtOnce);
+    if (entries.some((entry) => "usage" in entry && "execution" in entry && entry.execution === call.execution)) return;
+    after = entries.length < entriesAtOnce ? undefined : entries.at(-1)?.seq;
+  }
+  await reportUsage(deps, run.runId, call, agent);
+}
+
 /**
  * What a span tells of a call whose outcome was committed.
  * - `run`: as it is now; `before`: as it was when the call was made;

@@ -10,7 +10,7 @@ import { nameFailure, nameProblem } from "./caller-tools.ts";
 import { chooseWindow, shrink, type Window } from "./choose-window.ts";
 import { holdUnknown } from "./hold.ts";
 import { withOutcomeInHand } from "./in-hand.ts";
-import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
+import { callModel, type ModelCall, recordModel, reportRefused, reportUsage, wasAborted } from "./model-call.ts";
 import { offeredTools } from "./read-result.ts";
 import { summaryBefore } from "./session.ts";
 import { afterAbort, afterReport, type RunStepDeps, type StepContext, stepTimes } from "./step.ts";
@@ -65,7 +65,7 @@ async function performAnswer(deps: RunStepDeps, turn: TurnStep): Promise<StepOut
   const began = begin(deps, turn);
   began.catch(() => {}); // Awaited below, unless the call itself throws first.
   const { instructions, request, output } = agent.definition;
-  const tools = offeredTools(agent, run, transcript.messages);
+  const tools = offeredTools(agent, run, transcript.hasCut);
   const asked = { instructions, messages: chosen.messages, tools, request, output };
   const options = { model: agent.model, asked, live: true, deadlineMs: limits.deadlineMs };
   const call = await callModel(deps, run, context, options);
@@ -86,7 +86,7 @@ async function commitAnswer(
   const commit = (): Promise<AdvanceResult> => deps.advance(run.runId, event, { head: run, pipeline: true });
   const result = await withOutcomeInHand(deps, context.active, commit);
   // A refusal for length says nothing of what it cost.
-  if (!result.change) await reportUsage(deps, run.runId, call, agent);
+  if (!result.change) await reportRefused(deps, run, call, agent);
   else if (event.type === "window_shrunk") await reportUsage(deps, run.runId, call);
   if (result.change) {
     const errorType = "error" in event ? event.error.code : undefined;

@@ -4,7 +4,7 @@
 import type { ToolSpec } from "../core/agent.ts";
 import { defaultMaxResultTokens } from "../core/defaults.ts";
 import type { CallPlan } from "../core/event.ts";
-import type { FullResult, Message, ToolCall, ToolMessage } from "../core/message.ts";
+import { type CutMessage, type FullResult, isCut, type Message, type ToolCall } from "../core/message.ts";
 import {
   joinRange,
   planRange,
@@ -18,8 +18,6 @@ import {
 import { findPlaces, type Place, placesText } from "../core/result-search.ts";
 import type { Run } from "../core/run.ts";
 import type { AgentCode, RunStore, TokenCounter } from "../ports.ts";
-
-type CutMessage = ToolMessage & { full: FullResult };
 
 export const readResultSpec: ToolSpec = {
   name: readResultName,
@@ -50,19 +48,15 @@ const maxPlaces = 40;
 /** No piece is shorter than this, so that it has a whole character wherever it begins. */
 const minChars = 4;
 
-/** The agent's tools, its caller's, and with a result cut in the transcript the one that reads on. */
-export function offeredTools(agent: AgentCode, run: Pick<Run, "tools">, messages: readonly Message[]): ToolSpec[] {
+/** The agent's tools, its caller's, and if a result was cut in the transcript the one that reads on. */
+export function offeredTools(agent: AgentCode, run: Pick<Run, "tools">, hasCut: boolean): ToolSpec[] {
   const tools = run.tools ? [...agent.definition.tools, ...run.tools] : agent.definition.tools;
-  return isReadResult(agent, readResultName) && messages.some(isCut) ? [...tools, readResultSpec] : tools;
+  return hasCut && isReadResult(agent, readResultName) ? [...tools, readResultSpec] : tools;
 }
 
 /** Whether a call of this name is of the built-in tool, and not of one of the agent's own. */
 export function isReadResult({ definition }: AgentCode, name: string): boolean {
   return name === readResultName && !definition.tools.some((tool) => tool.name === readResultName);
-}
-
-function isCut(message: Message): message is CutMessage {
-  return message.role === "tool" && message.full !== undefined;
 }
 
 type Given = { store: RunStore; agent: AgentCode; messages: readonly Message[] };

@@ -38,6 +38,7 @@ export function createRecall(store: RunStore, limit: number = defaultLimit): Rec
             run: loaded.run,
             messages: [],
             usedIds: new Set(),
+            hasCut: false,
             results: new Map(),
             memo: {},
             size: runOverhead + sizeOfTools(loaded.run),

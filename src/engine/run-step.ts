@@ -1,5 +1,5 @@
 import { DroverError, toError } from "../core/errors.ts";
-import type { Message } from "../core/message.ts";
+import { isCut, type Message } from "../core/message.ts";
 import { holdOf, modelIndex, owedStep, type Step, wakeIndex } from "../core/owed.ts";
 import { createRarely, type Rarely } from "../core/rarely.ts";
 import { usedToolCallIds } from "../core/reply.ts";
@@ -8,7 +8,7 @@ import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import { type ActiveStep, StepAborted } from "./active-steps.ts";
 import { endChildren, endOrphan, lookAtChild, looksAtChild, tellParent } from "./children.ts";
-import type { WindowMemo } from "./choose-window.ts";
+import type { WindowMemo } from "./known-runs.ts";
 import { ofRun } from "./log-fields.ts";
 import { performModel } from "./model-step.ts";
 import { queueOwed } from "./queue-owed.ts";
@@ -108,19 +108,20 @@ async function admitted(deps: RunStepDeps, loaded: Loaded, given: StepContext): 
   const context = { ...given, pass };
   try {
     if (!loaded.messages) return await performTool(deps, run, loaded.last, context);
-    const { messages, usedIds = usedToolCallIds(messages), memo } = loaded;
-    return await performModel(deps, run, { messages, usedIds, memo }, context);
+    const { messages, usedIds = usedToolCallIds(messages), hasCut = messages.some(isCut), memo } = loaded;
+    return await performModel(deps, run, { messages, usedIds, hasCut, memo }, context);
   } finally {
     await pass?.end();
   }
 }
 
-/** `usedIds`: provider ids of the calls in `messages`, where they are known already; `step`: where it is known to be owed. */
+/** `usedIds`, `hasCut`: of `messages`, where they are known already; `step`: where it is known to be owed. */
 type Loaded = {
   run: Run;
   step?: Step;
   messages?: Message[];
   usedIds?: ReadonlySet<string>;
+  hasCut?: boolean;
   memo?: WindowMemo;
   last?: Message | undefined;
 };
@@ -136,9 +137,9 @@ function recalled(deps: RunStepDeps, { step: name, deliveries, lostWorkers }: De
   const known = recall.get(name.runId);
   const step = known && owedStep(known.run, name);
   if (!step) return undefined;
-  const { run, messages, usedIds, memo } = known;
+  const { run, messages, usedIds, hasCut, memo } = known;
   return step.index === modelIndex
-    ? { run, step, messages: [...messages], usedIds, memo }
+    ? { run, step, messages: [...messages], usedIds, hasCut, memo }
     : { run, step, last: messages.at(-1) };
 }
 

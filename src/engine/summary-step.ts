@@ -3,7 +3,7 @@ import { answerTextOf } from "../core/reply-text.ts";
 import type { StepOutcome } from "../ports.ts";
 import { fitSummary, toSummaryRequest } from "./choose-window.ts";
 import { ofRun } from "./log-fields.ts";
-import { callModel, type ModelCall, recordModel, reportUsage, wasAborted } from "./model-call.ts";
+import { callModel, type ModelCall, recordModel, reportRefused, reportUsage, wasAborted } from "./model-call.ts";
 import { afterAbort, afterReport, type RunStepDeps, stepTimes } from "./step.ts";
 import { failed, type TurnStep } from "./turn-step.ts";
 
@@ -23,7 +23,7 @@ export async function performSummary(deps: RunStepDeps, turn: TurnStep): Promise
   }
   const event = await toEvent(deps, turn, call);
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
-  if (!result.change) await reportUsage(deps, run.runId, call, agent);
+  if (!result.change) await reportRefused(deps, run, call, agent);
   else {
     const errorType = event.type === "model_failed" ? event.error.code : undefined;
     recordModel(deps, call, { run: result.change.run, before: run, agent, context, errorType });

@@ -4,12 +4,20 @@ import type { Message } from "../core/message.ts";
 import { nextAttemptAt } from "../core/retry.ts";
 import { noUsage, type Run } from "../core/run.ts";
 import type { AgentCode, ModelFailure } from "../ports.ts";
-import type { WindowMemo } from "./choose-window.ts";
+import type { WindowMemo } from "./known-runs.ts";
 import type { ModelCall } from "./model-call.ts";
 import { type RunStepDeps, type StepContext, stepTimes } from "./step.ts";
 
-/** A transcript and the provider's ids of its calls; `memo` where it may be gone on with here. */
-export type Transcript = { messages: Message[]; usedIds: ReadonlySet<string>; memo?: WindowMemo | undefined };
+/**
+ * A transcript, the provider's ids of its calls, and whether a result in it was cut; `memo` where it may be gone on with
+ * here.
+ */
+export type Transcript = {
+  messages: Message[];
+  usedIds: ReadonlySet<string>;
+  hasCut: boolean;
+  memo?: WindowMemo | undefined;
+};
 
 /** What a step between turns works on. `limits`: those in force for the run. */
 export type TurnStep = {
