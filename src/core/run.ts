@@ -5,10 +5,10 @@ import type { Summary } from "./window.ts";
 
 /**
  * Version of the stored form written by this code, and the oldest reader that may touch the runs it makes: an older one
- * takes their feeds for streams. Runs that an older version made keep their form, and their readers.
+ * misses fields that they do without. Runs that an older version made keep their form, and their readers.
  */
-export const schemaVersion = 4;
-export const minReader = 4;
+export const schemaVersion = 5;
+export const minReader = 5;
 /** The oldest reader of a run that waits, or may come to wait, for an answer from outside: an older one knows no such calls. */
 export const answerReader = 3;
 /** The oldest reader of a run with children or a parent, and of one that was paused: an older one would not wait. */

@@ -6,6 +6,7 @@ import { isEnded, type Run } from "../core/run.ts";
 import { lineEntryOf, transcriptOf } from "../core/session.ts";
 import { type Keys, listMember, type RunKeys } from "./keys.ts";
 import { encodeEntry, encodeFeedEntry, encodeHead, encodeResult } from "./run-codec.ts";
+import { compactReader } from "./run-schema.ts";
 
 /** What one run of the commit script does. `previous` is null for a run that must not exist yet. */
 export type CommitInput = {
@@ -37,7 +38,8 @@ export function toCommitArguments(keys: Keys, input: CommitInput): { keys: strin
   addIndexes(named, args, indexes);
   addContent(args, input);
   for (const field of head.remove) args.push(field);
-  if (indexes.some(([, action]) => action === "more")) args.push("counted", run.status);
+  if (run.minReader < compactReader && indexes.some(([, action]) => action === "more"))
+    args.push("counted", run.status);
   for (const [field, value] of head.set) args.push(field, value);
   if (fresh) named.push(own.outputs);
   return { keys: named, args };
@@ -106,7 +108,7 @@ function liveExpiry(previous: Run | null, run: Run): string | number {
 /** A change of a set, a list or a count; see the header of the commit script. */
 export type IndexChange = [
   key: string,
-  action: "add" | "remove" | "end" | "push" | "drop" | "more" | "less",
+  action: "add" | "remove" | "end" | "push" | "drop" | "more" | "less" | "less_counted",
   member: string,
 ];
 
@@ -115,7 +117,7 @@ export function indexRemovals(keys: Keys, run: Run): IndexChange[] {
   const line = toLineMember(run);
   return [
     ...places(keys, run).map(([key, member]): IndexChange => [key, "remove", member]),
-    ...countKeys(keys, run).map((key): IndexChange => [key, "less", run.agent]),
+    ...countRemovals(keys, run),
     ...endRemovals(keys, run),
     ...(line && run.session !== undefined
       ? [[keys.session(run.session).line, "drop", line] satisfies IndexChange]
@@ -152,7 +154,7 @@ function indexChanges(keys: Keys, { previous, run, fresh }: CommitInput): IndexC
     ...after.filter((place) => !has(before, place)).map(([key, member]): IndexChange => [key, "add", member]),
     ...(previous ? endRemovals(keys, previous) : []),
     ...endAdditions(keys, run),
-    ...(previous ? countKeys(keys, previous).map((key): IndexChange => [key, "less", previous.agent]) : []),
+    ...(previous ? countRemovals(keys, previous) : []),
     ...countKeys(keys, run).map((key): IndexChange => [key, "more", `${run.status} ${run.agent}`]),
   ];
 }
@@ -168,6 +170,13 @@ function endAdditions(keys: Keys, run: Run): IndexChange[] {
 /** The counts that a run is part of. */
 function countKeys(keys: Keys, { tenant }: Run): string[] {
   return [keys.counts, ...(tenant === undefined ? [] : [keys.countsOfTenant(tenant)])];
+}
+
+function countRemovals(keys: Keys, run: Run): IndexChange[] {
+  const { agent, status, minReader } = run;
+  const [action, member] =
+    minReader < compactReader ? (["less_counted", agent] as const) : (["less", `${status} ${agent}`] as const);
+  return countKeys(keys, run).map((key) => [key, action, member]);
 }
 
 function places(keys: Keys, run: Run): [string, string][] {

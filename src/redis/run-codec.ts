@@ -3,7 +3,7 @@ import { DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import { contentSchema, type Message, messageSchema, type ToolMessage } from "../core/message.ts";
 import { minReader, type OpenCall, type Run, runStatuses, schemaVersion } from "../core/run.ts";
-import { callSchema, count, headSchema, knownFields, time } from "./run-schema.ts";
+import { callSchema, compactReader, count, headSchema, knownFields, time } from "./run-schema.ts";
 
 // A run's head is a hash: what the commit script compares in fields of its own, one field per open call so that a commit
 // writes only the calls it changed, the rest as JSON in `head`. Objects are read loosely: what a newer version put in
@@ -65,13 +65,16 @@ function fixedOf(run: Run): Partial<Run> {
   return run.minReader >= leanReader ? { ...fixed, ...withoutEmpty({ metadata, limits }) } : fixed;
 }
 
-function encodeCalls(previous: Run | null, { calls }: Run): HeadChange {
+function encodeCalls(previous: Run | null, { calls, minReader }: Run): HeadChange {
   const set: [string, string][] = [];
   if (previous?.calls === calls) return { set, remove: [] };
   const before = new Map(previous?.calls.map((call) => [call.callId, call]));
   for (const call of calls) {
     // Transitions replace a call they change and pass on the object of one they do not.
-    if (before.get(call.callId) !== call) set.push([callPrefix + call.callId, JSON.stringify(call)]);
+    if (before.get(call.callId) !== call) {
+      const stored = minReader >= compactReader ? { ...call, callId: undefined } : call;
+      set.push([callPrefix + call.callId, JSON.stringify(stored)]);
+    }
     before.delete(call.callId);
   }
   return { set, remove: Array.from(before.keys(), (callId) => callPrefix + callId) };
@@ -152,10 +155,7 @@ export function decodeHead(runId: string, fields: Record<string, string>): Run |
   const unknown = Object.entries(raw).filter(([name]) => !knownFields.has(name));
   const calls = Object.entries(fields)
     .filter(([name]) => name.startsWith(callPrefix))
-    .map(
-      ([name, json]) =>
-        parse(callSchema, parseJson(json, `run ${runId}`), `${name} of run ${runId}`) as unknown as OpenCall,
-    )
+    .map(([name, json]) => decodeCall(runId, name, json))
     .sort((a, b) => a.turn - b.turn || a.position - b.position);
   return {
     ...(head as unknown as Omit<
@@ -171,6 +171,12 @@ export function decodeHead(runId: string, fields: Record<string, string>): Run |
     calls,
     ...(unknown.length > 0 ? { unknown: Object.fromEntries(unknown) } : {}),
   };
+}
+
+/** The id of a call is in the name of its field. */
+function decodeCall(runId: string, name: string, json: string): OpenCall {
+  const call = { ...parseObject(json, `run ${runId}`), callId: name.slice(callPrefix.length) };
+  return parse(callSchema, call, `${name} of run ${runId}`) as unknown as OpenCall;
 }
 
 function newer(runId: string, min: number): DroverError {

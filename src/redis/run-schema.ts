@@ -142,6 +142,8 @@ const callBase = {
   child: child.optional(),
 };
 const started = { ...callBase, startToken: z.string(), timeoutAt: time };
+/** Runs for these readers and up are stored without what follows from the rest: ids in calls, the status counted under. */
+export const compactReader = 5;
 export const callSchema: z.ZodType<Record<string, unknown>> = z.discriminatedUnion("state", [
   z.looseObject({ ...callBase, state: z.literal("approval"), askedAt: time, expiresAt: time.optional() }),
   z.looseObject({ ...callBase, state: z.literal("ready"), notBefore: time.optional(), hold: holdSchema.optional() }),

@@ -2,9 +2,10 @@
 // Scripts compare and write; what is to be written was decided by the caller.
 
 /**
- * One change of an index. The head's field "counted" says under which status a run is in the counts: not at all if an
- * older version made it, and not under its status if an older one moved it. So "less" takes away what "more" has put
- * there, and nothing else. Of "more" the member is `<status> <agent>`, of "less" the agent, of "end" `<epoch ms> <run id>`.
+ * One change of an index. Of "more" and "less" the member is `<status> <agent>`, of "end" `<epoch ms> <run id>`. Of runs for
+ * readers before 5 the head's field "counted" says under which status each is in the counts: not at all if an older version
+ * made it, and not under its status if an older one moved it. So "less_counted", whose member is the agent, takes away what
+ * "more" has put there, and nothing else.
  */
 const applyIndex = `
 local function applyIndex(key, action, member, counted)
@@ -14,8 +15,8 @@ local function applyIndex(key, action, member, counted)
   elseif action == 'push' then redis.call('RPUSH', key, member)
   elseif action == 'drop' then redis.call('LREM', key, 0, member)
   elseif action == 'more' then redis.call('HINCRBY', key, member, 1)
-  elseif counted then
-    local field = counted .. ' ' .. member
+  elseif action == 'less' or counted then
+    local field = action == 'less' and member or counted .. ' ' .. member
     if redis.call('HINCRBY', key, field, -1) <= 0 then redis.call('HDEL', key, field) end
   end
 end
@@ -38,7 +39,7 @@ end
  * - how many feed entries, index changes, appended messages, early results and removed fields follow.
  *
  * Then these, flat: feed entries (JSON), index changes (number of the key, "add"
- * or "remove" for a set, "push" or "drop" for a list, and member; "end", "more" or "less": see `applyIndex`),
+ * or "remove" for a set, "push" or "drop" for a list, and member; "end", "more", "less" or "less_counted": see `applyIndex`),
  * appended messages (token and JSON as they are stored, or "=" and the call id of an early result), early results (call
  * id, JSON), fields removed from the head (name), and to the end fields set in the head (name, value) beside revision and
  * token.

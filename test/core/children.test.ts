@@ -5,7 +5,7 @@ import type { FeedEntry, RunEvent } from "../../src/core/event.ts";
 import { problemOfStart, runIdSchema } from "../../src/core/new-run.ts";
 import { owed } from "../../src/core/owed.ts";
 import { stepsOf } from "../../src/core/report-steps.ts";
-import { noUsage, type Run } from "../../src/core/run.ts";
+import { minReader, noUsage, type Run } from "../../src/core/run.ts";
 import { waitsForChild } from "../../src/core/transition-children.ts";
 import { answered, childPlan, makeWorld, runPlan, step, type World } from "./support.ts";
 
@@ -64,7 +64,7 @@ test("looks grow apart, between two seconds and ten minutes", () => {
 describe("a call whose execution is a run", () => {
   test("owes a start, waits, looks, and brings the result", () => {
     const { world, childId } = opened();
-    expect(world.run).toMatchObject({ minReader: 4, calls: [{ state: "ready", child: { runId: childId } }] });
+    expect(world.run).toMatchObject({ minReader, calls: [{ state: "ready", child: { runId: childId } }] });
     const waiting = started(world);
     expect(waiting.run.calls).toMatchObject([{ state: "child", lookAt: waiting.clock + 2_000 }]);
     expect(waiting.run.status).toBe("waiting");
@@ -190,7 +190,7 @@ describe("a run that is a child", () => {
 
   test("owes its parent a word once it has ended, until it was given", () => {
     const begun = makeWorld({ parent });
-    expect(begun.run.minReader).toBe(4);
+    expect(begun.run.minReader).toBe(minReader);
     expect(owed(begun.run)).toMatchObject([{ kind: "model" }]);
     const over = step(begun, { type: "cancel_requested", by: "p", reason: "r" });
     const { revision } = over.run;

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { problemsOfPauseAll } from "../../src/core/fleet-pause.ts";
 import { owed, owedUnlessPaused } from "../../src/core/owed.ts";
+import { minReader } from "../../src/core/run.ts";
 import { answered, askPlan, makeWorld, runPlan, step, type World } from "./support.ts";
 
 const pause = { type: "pause_requested", by: "ann", reason: "look" } as const;
@@ -11,7 +12,7 @@ describe("a paused run", () => {
   test("owes nothing, and resumed owes what it did", () => {
     const begun = makeWorld();
     const paused = step(begun, pause);
-    expect(paused.run).toMatchObject({ status: "paused", minReader: 4, paused: { by: "ann", reason: "look" } });
+    expect(paused.run).toMatchObject({ status: "paused", minReader, paused: { by: "ann", reason: "look" } });
     expect(owed(paused.run)).toEqual([]);
     expect(owedUnlessPaused(paused.run)).toEqual(owed(begun.run));
     expect(step(paused, pause).run).toBe(paused.run);

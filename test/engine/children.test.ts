@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { ToolMessage } from "../../src/core/message.ts";
 import { owed } from "../../src/core/owed.ts";
-import type { Run } from "../../src/core/run.ts";
+import { minReader, type Run } from "../../src/core/run.ts";
 import { createMemoryDrover } from "../../src/testing/index.ts";
 import { agentTool } from "../../src/tools/agent-tool.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -48,7 +48,7 @@ describe("a call whose execution is a run", () => {
       metadata: { user: "u1" },
       priority: 7,
       parent: { runId, callId: "call-1-1", depth: 1 },
-      minReader: 4,
+      minReader,
     });
     expect(owed(await loadRun(scene, runId))).toMatchObject([{ kind: "wake" }]);
     expect(await scene.engine.handle(runId).status()).toMatchObject({
@@ -58,7 +58,7 @@ describe("a call whose execution is a run", () => {
     });
     await scene.engine.handle(child.runId).answer("call-1-1", "yes", { by: "ann" });
     await playNow(scene);
-    expect(await loadRun(scene, runId)).toMatchObject({ status: "completed", minReader: 4 });
+    expect(await loadRun(scene, runId)).toMatchObject({ status: "completed", minReader });
     expect(await resultsOf(scene)).toMatchObject([{ content: "42", outcome: "ok", name: "helper" }]);
     expect(await feedOf(scene)).toEqual([
       "run_created",

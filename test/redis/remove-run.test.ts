@@ -69,10 +69,10 @@ test("a word or a result that comes too late leaves nothing behind", async () =>
 test("a run that an older version made, or ended, is in no count once it is removed", async () => {
   const { store, cli, keys } = setup;
   const none = Object.fromEntries(runStatuses.map((status) => [status, 0]));
-  const old = await ended(store, { runId: "old" });
+  const old = await ended(store, { runId: "old", minReader: 4 });
   await cli("HDEL", keys.run("old").head, "counted");
   await cli("DEL", keys.counts, keys.countsOfTenant("t1"));
-  const moved = await created(store, { runId: "moved", tenant: "t1", status: "running" });
+  const moved = await created(store, { runId: "moved", tenant: "t1", status: "running", minReader: 4 });
   // As an older version ends it: the listing follows, the counts do not.
   await cli("HSET", keys.run("moved").head, "status", "failed", "rev", "2", "tok", "older");
   const later: Run = { ...moved, status: "failed", revision: 2, token: "older" };

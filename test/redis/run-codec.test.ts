@@ -1,6 +1,8 @@
 // Catches: a commit that writes again what never changes, or leaves the oldest reader of a run as it was.
 import { expect, test } from "vitest";
 import type { Run } from "../../src/core/run.ts";
+import { toCommitArguments } from "../../src/redis/commit-plan.ts";
+import { createKeys } from "../../src/redis/keys.ts";
 import { decodeHead, encodeHead } from "../../src/redis/run-codec.ts";
 import { newRun, openCall } from "../contract/run-fixtures.ts";
 
@@ -33,4 +35,24 @@ test("a run that comes to wait for an answer is refused by older readers from th
   const change = written(created, next);
   expect(change).toMatchObject({ v: "3", min: "3" });
   expect(decodeHead(created.runId, { ...stored(created), ...change })).toEqual(next);
+});
+
+test("calls and counts of a run keep the form that its oldest reader knows", () => {
+  const keys = createKeys();
+  for (const [version, callId] of [
+    [4, "call-1-1"],
+    [5, undefined],
+  ] as const) {
+    const run = newRun({ minReader: version, schemaVersion: version, calls: [openCall(1)] });
+    const fields = stored(run);
+    expect(JSON.parse(fields["call:call-1-1"] ?? "")).toHaveProperty("state", "ready");
+    expect(JSON.parse(fields["call:call-1-1"] ?? "").callId).toBe(callId);
+    expect(decodeHead(run.runId, fields)).toEqual(run);
+    const next = { ...run, status: "waiting" as const, revision: 2, token: "t2" };
+    const input = { previous: run, run: next, append: [], results: [], entries: [], fresh: false };
+    const { args } = toCommitArguments(keys, input);
+    expect(args.includes("counted")).toBe(version === 4);
+    expect(args.includes("less_counted")).toBe(version === 4);
+    expect(args.includes("less")).toBe(version === 5);
+  }
 });
