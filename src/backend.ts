@@ -1,6 +1,7 @@
 import type { DurabilityTarget } from "./core/durability.ts";
 import type { OperatorLimits } from "./core/fleet-limits.ts";
 import type { Redaction } from "./core/redact-event.ts";
+import { createElsewhere } from "./elsewhere.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 import type { SweeperDeps } from "./engine/sweep.ts";
 import { createFleetReader } from "./fleet.ts";
@@ -77,7 +78,8 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
   const room = createRedisRoom({ connection, places, limitPercent: options.memoryLimitPercent });
   const durable =
     options.durability && createRedisDurable({ redis, target: options.durability, keysOf: opened.keysOf, logger });
-  const ports = { store, queue, durable, signals, gates, clock, room, ids: createIds() };
+  const elsewhere = createElsewhere(presence);
+  const ports = { store, queue, durable, signals, gates, clock, room, elsewhere, ids: createIds() };
   const engine = createEngine({ ...options, ...ports, isolate, checkValue, tokens: tokenCounter });
   return {
     engine,

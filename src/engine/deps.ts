@@ -1,6 +1,10 @@
+import type { Step } from "../core/owed.ts";
 import type { Redaction } from "../core/redact-event.ts";
 import type { AgentRegistry, Clock, Durable, Ids, Logger, RunStore, Signals, StepQueue, Telemetry } from "../ports.ts";
 import type { Advance } from "./advance.ts";
+
+/** Whether another worker takes the steps of an agent that is not known here. Never rejects. */
+export type Elsewhere = (agent: string, step: Step) => Promise<boolean>;
 
 /** What every step needs. Wired once by the composition root. */
 export type EngineDeps = {
@@ -15,4 +19,5 @@ export type EngineDeps = {
   advance: Advance;
   redaction: Redaction;
   durable?: Durable | undefined;
+  elsewhere?: Elsewhere | undefined;
 };

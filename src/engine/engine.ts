@@ -25,6 +25,7 @@ import { createActiveSteps } from "./active-steps.ts";
 import { createAdvance } from "./advance.ts";
 import { createAfterCommit } from "./after-commit.ts";
 import { type Client, createClient } from "./client.ts";
+import type { Elsewhere } from "./deps.ts";
 import { createGateLine } from "./gate-line.ts";
 import { createGatekeeper } from "./gatekeeper.ts";
 import { hashText } from "./hash.ts";
@@ -52,6 +53,8 @@ export type EngineOptions = {
   /** What operators add to the limits of tools and models. */
   limits?: OperatorLimits | undefined;
   isolate?: Isolate | undefined;
+  /** Default: nobody else takes steps. */
+  elsewhere?: Elsewhere | undefined;
   /** Default: the usual kinds of secrets, in what is shown and not in what is stored. */
   redaction?: Redaction | undefined;
   /** Checks answers from outside by what their questions ask for. */

@@ -6,10 +6,13 @@ import { afterReport, type RunStepDeps, type StepContext } from "./step.ts";
 
 const firstHoldMs = 500;
 const longestHoldMs = 15_000;
+const firstPassMs = 20;
+const longestPassMs = 500;
 
 /**
  * Parks a step whose agent, or of a known agent whose tool, no worker here knows. It is looked at again after a wait that
- * grows to 15 s, and costs no worker slot meanwhile (invariant 7).
+ * grows to 15 s, and costs no worker slot meanwhile (invariant 7). Where another worker is there that knows the agent, the
+ * step is only passed on: it lies in the queue again soon, until that one gets it.
  *
  * @param tool the tool that is not known; undefined: it is the agent.
  */
@@ -19,6 +22,7 @@ export async function holdUnknown(
   context: StepContext,
   tool?: string,
 ): Promise<StepOutcome> {
+  if (tool === undefined && (await deps.elsewhere?.(run.agent, context.step))) return passedOn(deps, context);
   const what = tool === undefined ? `the agent "${run.agent}"` : `the tool "${tool}" of agent "${run.agent}"`;
   const why: Pick<Hold, "reason" | "detail"> = {
     reason: tool === undefined ? "unknown_agent" : "unknown_tool",
@@ -27,6 +31,12 @@ export async function holdUnknown(
   const before = holdOf(run, context.step)?.count ?? 0;
   const until = deps.clock.now() + Math.min(firstHoldMs * 2 ** Math.min(before, 10), longestHoldMs);
   return (await park(deps, run, context, { hold: why, until })).outcome;
+}
+
+/** Workers that do not know the agent, and those that do but are busy, get it again and again: with growing waits. */
+function passedOn({ ids }: Pick<RunStepDeps, "ids">, { delivery }: StepContext): StepOutcome {
+  const waitMs = Math.min(firstPassMs * 2 ** Math.min(delivery.deliveries, 10), longestPassMs);
+  return { type: "again", delayMs: waitMs * (0.5 + ids.random() / 2), why: "another worker knows its agent" };
 }
 
 /**

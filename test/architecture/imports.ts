@@ -109,6 +109,7 @@ export const layers: readonly Layer[] = [
       "worker-health.ts",
       "own-workers.ts",
       "presence.ts",
+      "elsewhere.ts",
       "fleet.ts",
       "define-agent.ts",
       "ids.ts",
