@@ -22,7 +22,7 @@ const config: ViteUserConfig = defineConfig({
           exclude: ["test/e2e/**", "test/chaos/**"],
           setupFiles: ["test/support/no-console.ts"],
           // By default one fewer than there are cores; most of these tests wait for a process or for Redis.
-          maxWorkers: 2,
+          maxWorkers: 3,
           testTimeout: 20_000,
           hookTimeout: 20_000,
         },
@@ -34,7 +34,7 @@ const config: ViteUserConfig = defineConfig({
           include: ["test/e2e/**/*.e2e.test.ts"],
           setupFiles: ["test/support/no-console.ts"],
           exclude: timed,
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 1 },
           testTimeout: 120_000,
           hookTimeout: 60_000,
