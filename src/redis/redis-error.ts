@@ -57,6 +57,8 @@ const advice: Record<string, string> = {
 };
 
 const refusal = /^([A-Z]{2,}) /;
+/** What Redis 7 says of a command inside a script that the user's ACL forbids: without the code it has outside of one. */
+const deniedInScript = /user executing the script can't|ACL failure in script/;
 
 /** A short code for a failure of Redis or of the way there. Never holds an argument of the command. */
 export function redisErrorCode(error: unknown): string {
@@ -74,10 +76,10 @@ export function redisErrorCode(error: unknown): string {
 /** The code that Redis's answer begins with. */
 function replyCode(message: string): string | undefined {
   const reply = refusal.exec(message)?.[1];
+  if (reply !== "ERR") return reply;
+  if (deniedInScript.test(message)) return "NOPERM";
   // A script that failed may put its own words before the code of the command inside it.
-  return reply === "ERR"
-    ? (/\b(READONLY|OOM|MISCONF|WRONGTYPE|NOREPLICAS|NOPERM)\b/.exec(message)?.[1] ?? "ERR")
-    : reply;
+  return /\b(READONLY|OOM|MISCONF|WRONGTYPE|NOREPLICAS|NOPERM)\b/.exec(message)?.[1] ?? "ERR";
 }
 
 /** A code for what went wrong on our side of the connection. */

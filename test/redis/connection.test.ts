@@ -211,6 +211,24 @@ describe("errors", () => {
     await redis.stop();
   });
 
+  test("of a command inside a script that the user may not run name the ACL, and the write succeeds once it is extended", async () => {
+    const redis = await startTestRedis({ own: true });
+    await redis.cli("ACL", "SETUSER", "ours", "on", ">canary", "~*", "&*", "+@all", "-zadd");
+    const { host } = new URL(redis.url);
+    const connection = connect(`redis://ours:canary@${host}`, { role: "producer" });
+    const store = createRedisRunStore({ connection, keys: createKeys(redis.prefix) });
+    const run = newRun();
+    const { error } = await failure(() => store.create(run, [user("hi")], [runCreated(run)]));
+    expect(error).toMatchObject({
+      code: "queue_unavailable",
+      message: expect.stringMatching(/NOPERM.*extend its ACL/),
+    });
+    await redis.cli("ACL", "SETUSER", "ours", "+zadd");
+    expect(await store.create(run, [user("hi")], [runCreated(run)])).toEqual({ created: true });
+    await connection.close();
+    await redis.stop();
+  });
+
   test("of a command Redis does not know are told by code alone", async () => {
     const connection = connect(url, { role: "worker" });
     const { error } = await failure(() => connection.use((client) => client.call("NOSUCHCOMMAND", "canary")));
