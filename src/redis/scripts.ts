@@ -117,8 +117,9 @@ while #ARGV - fieldAt > 1000 do
   fieldAt = fieldAt + 1000
 end
 redis.call('HSET', KEYS[1], 'rev', revision, 'tok', ARGV[3], unpack(ARGV, fieldAt))
-redis.call('PUBLISH', ARGV[4], 'commit')
-if ARGV[5] ~= '' then redis.call('PUBLISH', ARGV[5], 'end') end
+-- An ACL may forbid it. What is made by now is found by looking; a commit told as failed would be taken for lost.
+redis.pcall('PUBLISH', ARGV[4], 'commit')
+if ARGV[5] ~= '' then redis.pcall('PUBLISH', ARGV[5], 'end') end
 return {1}
 `;
 
@@ -189,7 +190,7 @@ if redis.call('EXISTS', KEYS[2]) == 0 then return end
 redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'd', ARGV[1])
 local left = redis.call('PTTL', KEYS[1])
 if left < 0 or left > tonumber(ARGV[4]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
-redis.call('PUBLISH', ARGV[5], 'live')
+redis.pcall('PUBLISH', ARGV[5], 'live')
 `;
 
 /**

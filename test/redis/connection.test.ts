@@ -229,6 +229,22 @@ describe("errors", () => {
     await redis.stop();
   });
 
+  test("do not come of channels that the user may not use: what was committed counts as committed", async () => {
+    const redis = await startTestRedis({ own: true });
+    // As Redis 7 makes a user who is given no channels.
+    await redis.cli("ACL", "SETUSER", "ours", "on", ">canary", "~*", "+@all", "resetchannels");
+    const { host } = new URL(redis.url);
+    const connection = connect(`redis://ours:canary@${host}`, { role: "producer" });
+    const store = createRedisRunStore({ connection, keys: createKeys(redis.prefix) });
+    const run = newRun();
+    expect(await store.create(run, [user("hi")], [runCreated(run)])).toEqual({ created: true });
+    const delta = { turn: 1, attempt: 1, execution: "a", text: "hello" };
+    await store.publishLive(run.runId, [delta]);
+    expect(await store.readLive(run.runId, "0")).toMatchObject({ deltas: [delta] });
+    await connection.close();
+    await redis.stop();
+  });
+
   test("of a command Redis does not know are told by code alone", async () => {
     const connection = connect(url, { role: "worker" });
     const { error } = await failure(() => connection.use((client) => client.call("NOSUCHCOMMAND", "canary")));
