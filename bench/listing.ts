@@ -105,7 +105,7 @@ try {
   await measure("count of a tenant", async () => JSON.stringify(await store.count({ tenant: "t1" })).slice(0, 40));
   await measure("count of an agent", async () => JSON.stringify(await store.count({ agent: "agent-1" })).slice(0, 40));
   const sizes = await Promise.all(
-    [keys.listAll, keys.listByTenant("t1"), keys.counts, keys.countsOfTenant("t1")].map(async (key) => {
+    [...keys.listsByStatus, keys.listByTenant("t1"), keys.counts, keys.countsOfTenant("t1")].map(async (key) => {
       const bytes = Number(await client.call("MEMORY", "USAGE", key, "SAMPLES", "0"));
       return `${key} ${bytes} bytes`;
     }),

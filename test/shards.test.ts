@@ -58,7 +58,7 @@ describe("an installation with shards", () => {
     const producer = open();
     const ids = Array.from({ length: 12 }, (_, index) => `run-${index}`);
     for (const id of ids) await producer.start("looker", "go", { runId: id });
-    expect((await countKeys(":r:list")).every((count) => count === 1)).toBe(true);
+    expect((await countKeys(":r:list:status:queued")).every((count) => count === 1)).toBe(true);
     expect(await redis.keys(`${prefix}:r:run:*`)).toEqual([]);
     const waiting = await producer.fleet();
     expect(waiting.queues).toMatchObject([

@@ -182,7 +182,7 @@ function countRemovals(keys: Keys, run: Run): IndexChange[] {
 function places(keys: Keys, run: Run): [string, string][] {
   const member = listMember(run);
   return [
-    [keys.listAll, member],
+    ...(run.minReader < compactReader ? [[keys.listAll, member] as [string, string]] : []),
     [keys.listByStatus(run.status), member],
     [keys.listByAgent(run.agent), member],
     ...(run.session === undefined ? [] : [[keys.listBySession(run.session), member] as [string, string]]),

@@ -1,4 +1,5 @@
 import { defaultPrefix } from "../core/defaults.ts";
+import { runStatuses } from "../core/run.ts";
 
 /** Keys of one run. */
 export type RunKeys = {
@@ -75,7 +76,9 @@ export type Keys = {
   /** Sorted set of runs that owe something, scored by since when (epoch ms). */
   owing: string;
   /** Sorted sets for listing; all scores are 0 and members order by creation, see `listMember`. */
+  /** Only of runs for readers before 5, who list all by it; the sets by status have every run once. */
   listAll: string;
+  listsByStatus: string[];
   listByStatus(status: string): string;
   listByAgent(agent: string): string;
   listBySession(session: string): string;
@@ -143,6 +146,7 @@ export function createKeys(prefix: string = defaultPrefix, channels: string = pr
     transcript: (name) => (name.includes(":") ? `${ours}:${name}:messages` : run(name).messages),
     owing: `${ours}:owing`,
     listAll: `${ours}:list`,
+    listsByStatus: runStatuses.map((status) => `${ours}:list:status:${status}`),
     listByStatus: (status) => `${ours}:list:status:${status}`,
     listByAgent: (agent) => `${ours}:list:agent:${agent}`,
     listBySession: (session) => `${ours}:list:session:${session}`,

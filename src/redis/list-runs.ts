@@ -21,11 +21,11 @@ const mostIds = 50_000;
 export type ListContext = { connection: RedisConnection; keys: Keys; warn: DampedWarning };
 
 /**
- * What is walked along, from `start` down to `min`. `isWhole`: all in it fit the filter but for the search.
+ * What is walked along, several indexes as if they were one, from `start` down to `min`. `isWhole`: all in it fit the filter but for the search.
  * `atOnce`, `most`: runs looked at in one round and in one call; where few of them fit, the page comes out short and has
  * a cursor.
  */
-type Walk = { key: string; start: string; min: string; isWhole: boolean; atOnce: number; most: number };
+type Walk = { indexes: string[]; start: string; min: string; isWhole: boolean; atOnce: number; most: number };
 
 /**
  * Runs that fit the filter, newest first. The cursor is a place in the order of creation, so that a page goes on where
@@ -54,7 +54,10 @@ export async function listRuns(context: ListContext, given: RunFilter): Promise<
   return { runs, cursor: cursor ?? newestPlace };
 }
 
-/** The index to walk along: the one with the fewest runs in the filter's time. Members are the same in all, and so are cursors. */
+/**
+ * The index to walk along: the one with the fewest runs in the filter's time, or those of all statuses, which together hold
+ * every run once. Members are the same in all, and so are cursors.
+ */
 async function chooseWalk({ connection, keys }: ListContext, filter: RunFilter): Promise<Walk> {
   const { status, agent, session, tenant, metadata, createdAfter, createdBefore, search } = filter;
   const sets = [
@@ -68,10 +71,10 @@ async function chooseWalk({ connection, keys }: ListContext, filter: RunFilter):
   const isWhole = sets.length < 2 && metadata === undefined;
   const [atOnce, most] = sizesOf(isWhole, search);
   const walk = { start, min, isWhole, atOnce, most };
-  const [only = keys.listAll] = sets;
-  if (sets.length < 2) return { ...walk, key: only };
+  if (sets.length === 0) return { ...walk, indexes: keys.listsByStatus };
+  if (sets.length === 1) return { ...walk, indexes: sets };
   const sizes = await connection.use((client) => Promise.all(sets.map((key) => client.zlexcount(key, min, start))));
-  return { ...walk, key: sets[sizes.indexOf(Math.min(...sizes))] as string };
+  return { ...walk, indexes: [sets[sizes.indexOf(Math.min(...sizes))] as string] };
 }
 
 function sizesOf(isWhole: boolean, search: string | undefined): [atOnce: number, most: number] {
@@ -93,13 +96,20 @@ function toMember(runId: string): string {
 
 async function readMembers(
   { connection }: ListContext,
-  { key, start, min }: Walk,
+  { indexes, start, min }: Walk,
   after: string | undefined,
   count: number,
 ): Promise<{ members: string[]; isEnd: boolean }> {
   // Of two places to begin at, the one further down.
   const from = after !== undefined && (start === "+" || after < start.slice(1)) ? `(${after}` : start;
-  const members = await connection.use((client) => client.zrevrangebylex(key, from, min, "LIMIT", 0, count + 1));
+  const pages = await connection.use(async (client) => {
+    // As of one moment: a run that changes its status meanwhile is in one of them.
+    const transaction = client.multi();
+    for (const index of indexes) transaction.zrevrangebylex(index, from, min, "LIMIT", 0, count + 1);
+    return ((await transaction.exec()) ?? []).map(unwrap) as string[][];
+  });
+  const found = pages.filter((page) => page.length > 0);
+  const members = found.length === 1 ? (found[0] as string[]) : found.flat().sort().reverse();
   return { members: members.slice(0, count), isEnd: members.length <= count };
 }
 

@@ -142,7 +142,7 @@ const callBase = {
   child: child.optional(),
 };
 const started = { ...callBase, startToken: z.string(), timeoutAt: time };
-/** Runs for these readers and up are stored without what follows from the rest: ids in calls, the status counted under. */
+/** Runs for these readers and up are stored without what follows from the rest: ids in calls, the status counted under, a listing of all. */
 export const compactReader = 5;
 export const callSchema: z.ZodType<Record<string, unknown>> = z.discriminatedUnion("state", [
   z.looseObject({ ...callBase, state: z.literal("approval"), askedAt: time, expiresAt: time.optional() }),

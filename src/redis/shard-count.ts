@@ -15,7 +15,7 @@ export function withShardCount(connection: RedisConnection, keys: Keys, shards: 
   let asking: Promise<void> | undefined;
 
   async function ask(): Promise<void> {
-    const input = { keys: [keys.shards, keys.listAll], args: [shards] };
+    const input = { keys: [keys.shards, keys.listAll, ...keys.listsByStatus], args: [shards] };
     const [held] = await connection.use((client) => runScript(client, shardCountScript, input));
     if (String(held) !== String(shards)) throw refusal(keys, shards, String(held));
     isRight = true;

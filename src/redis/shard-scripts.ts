@@ -36,7 +36,7 @@ return {1}
 `;
 
 /**
- * The number of shards of an installation, decided by whoever comes first. KEYS: 1 the number, 2 the listing of all runs
+ * The number of shards of an installation, decided by whoever comes first. KEYS: 1 the number, 2 and up: what lists runs
  * without shards. ARGV: 1 the number wanted. Returns {number}, or {"unsharded"} if there are runs already that would not
  * be found any more. One shard need not be noted on a server that takes no writes, for want of memory say: it is what there
  * was before there were shards, and such a server must be reached to make room.
@@ -44,7 +44,7 @@ return {1}
 export const shardCountScript = `
 local held = redis.call('GET', KEYS[1])
 if held then return {held} end
-if ARGV[1] ~= '1' and redis.call('EXISTS', KEYS[2]) == 1 then return {'unsharded'} end
+if ARGV[1] ~= '1' and redis.call('EXISTS', unpack(KEYS, 2)) > 0 then return {'unsharded'} end
 local set = redis.pcall('SET', KEYS[1], ARGV[1])
 if set.err and ARGV[1] ~= '1' then return set end
 return {ARGV[1]}

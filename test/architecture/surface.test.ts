@@ -339,6 +339,16 @@ test("names in Redis", () => {
       "idleSessions": "{drover}:r:sessions:idle",
       "lease": "{drover}:r:lease:NAME",
       "listAll": "{drover}:r:list",
+      "listsByStatus": [
+        "{drover}:r:list:status:queued",
+        "{drover}:r:list:status:running",
+        "{drover}:r:list:status:waiting",
+        "{drover}:r:list:status:paused",
+        "{drover}:r:list:status:completed",
+        "{drover}:r:list:status:failed",
+        "{drover}:r:list:status:cancelled",
+        "{drover}:r:list:status:rejected",
+      ],
       "ofSession": "{drover}:r:list:session:SESSION",
       "ofTenant": [
         "{drover}:r:list:tenant:TENANT",

@@ -37,7 +37,7 @@ test("a run that comes to wait for an answer is refused by older readers from th
   expect(decodeHead(created.runId, { ...stored(created), ...change })).toEqual(next);
 });
 
-test("calls and counts of a run keep the form that its oldest reader knows", () => {
+test("calls, counts and listings of a run keep the form that its oldest reader knows", () => {
   const keys = createKeys();
   for (const [version, callId] of [
     [4, "call-1-1"],
@@ -54,5 +54,7 @@ test("calls and counts of a run keep the form that its oldest reader knows", () 
     expect(args.includes("counted")).toBe(version === 4);
     expect(args.includes("less_counted")).toBe(version === 4);
     expect(args.includes("less")).toBe(version === 5);
+    const creation = toCommitArguments(keys, { ...input, previous: null, run, fresh: true });
+    expect(creation.keys.includes(keys.listAll)).toBe(version === 4);
   }
 });

@@ -422,7 +422,7 @@ describe("big installations", () => {
   test("a search looks through a bounded number of ids per call, and finds a whole id at once", async () => {
     const { store, keys } = setup;
     await created(store, { runId: "the-needle" });
-    await crowd([keys.listAll], 60_000);
+    await crowd([keys.listByStatus("completed")], 60_000);
     expect((await store.list({ search: "the-needle", limit: 1 })).runs).toHaveLength(1);
     const first = await store.list({ search: "needle" });
     expect(first).toEqual({ runs: [], cursor: expect.any(String) });
@@ -434,7 +434,7 @@ describe("big installations", () => {
   test("a listing within a time does not look at what is outside of it", async () => {
     const { store, keys } = setup;
     await created(store);
-    await crowd([keys.listAll], 6_000);
+    await crowd([keys.listByStatus("completed")], 6_000);
     const commands = await commandsOf(async () => {
       const page = await store.list({ createdBefore: 1_500_000 });
       expect(page.runs.map((run) => run.runId)).toEqual(["run-a"]);
