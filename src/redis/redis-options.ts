@@ -34,7 +34,7 @@ export function makeClient(target: RedisTarget, role: ConnectionRole, name?: str
   refuseUnsafe(given, role, isInstance(target));
   const canFailOver = isCluster(given) || Boolean(given.options.sentinels?.length);
   const ours = {
-    ...roleOptions(role, canFailOver ? longestPauseOfMany : longestPauseMs),
+    ...roleOptions(role, canFailOver ? longestPauseOfMany : longestPauseMs[role]),
     ...(name ? { connectionName: name } : {}),
   };
   const client = isCluster(given) ? makeForCluster(given, role, ours) : makeForServer(given, ours);
@@ -177,7 +177,8 @@ function roleOptions(role: ConnectionRole, pauseMs: number): RedisOptions {
 }
 
 const forgetRefusalsMs = 10_000;
-const longestPauseMs = 2_000;
+/** Shorter than `ready` waits: whoever asks once Redis is back must not be told that it is away, for want of a try. */
+const longestPauseMs: Record<ConnectionRole, number> = { worker: 2_000, producer: 1_000, subscriber: 1_000 };
 /** Where another server takes over within seconds, it is looked for more often. */
 const longestPauseOfMany = 500;
 

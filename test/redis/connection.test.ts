@@ -294,6 +294,17 @@ describe("options", () => {
     });
   });
 
+  test("have whoever waits for a connection see one more try before it gives up", () => {
+    const readyMs = { producer: 1_500, subscriber: 1_500, worker: 5_000 };
+    for (const role of ["producer", "subscriber", "worker"] as const) {
+      const pauses = Array.from(
+        { length: 50 },
+        (_, index) => toRedisOptions(url, role).retryStrategy?.(index + 1) ?? 0,
+      );
+      expect(Math.max(...pauses.map(Number))).toBeLessThan(readyMs[role] - 300);
+    }
+  });
+
   test("come from every form of address", () => {
     expect(toRedisOptions("redis://ann:secret@example.org:7000/3", "worker")).toMatchObject({
       host: "example.org",
