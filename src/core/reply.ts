@@ -70,6 +70,7 @@ export function interpretReply(context: ReplyContext): InterpretedReply {
       return failed("transient", "empty_answer", "The model answered with neither text nor a tool call.");
     }
   }
+  if (rawCalls.length > mostCalls) return tooManyCalls(rawCalls.length);
   return {
     type: "answer",
     content: reply.content === "" ? null : reply.content,
@@ -103,6 +104,17 @@ function withTextCalls({ reply, offered, fits }: ReplyContext): { reply: ModelRe
 function unclearCall(name: string): InterpretedReply {
   const message = `The model wrote a call of ${name} into its text, not closed or with arguments that do not fit.`;
   return failed("transient", "unclear_call", message);
+}
+
+/**
+ * More calls than this in one answer are a model that runs in circles. Each open call is a part of the run's head: with ten
+ * thousand of them a single run keeps Redis and every worker busy for hours.
+ */
+const mostCalls = 1_000;
+
+function tooManyCalls(count: number): InterpretedReply {
+  const message = `The model asked for ${count} tool calls in one answer; at most ${mostCalls} are taken, and none was run. If this happens again, limit the length of its answers (max_tokens).`;
+  return failed("transient", "too_many_calls", message);
 }
 
 const cutReasons = new Set([

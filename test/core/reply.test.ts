@@ -32,6 +32,12 @@ describe("attempts of which nothing is kept", () => {
       "tool_calls",
       ["transient", "missing_tool_call"],
     ],
+    [
+      "more calls than any task needs",
+      { toolCalls: Array.from({ length: 1_001 }, () => call) },
+      "tool_calls",
+      ["transient", "too_many_calls"],
+    ],
     ["cut text", { content: "The rule is" }, "length", ["transient", "length"]],
     ["a call announced by another name", { content: "I will look." }, "tool_use", ["transient", "missing_tool_call"]],
     ["cut, as Mistral says", { content: "The rule is" }, "model_length", ["transient", "length"]],
