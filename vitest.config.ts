@@ -46,7 +46,7 @@ const config: ViteUserConfig = defineConfig({
           name: "chaos",
           include: ["test/chaos/**/*.chaos.test.ts"],
           setupFiles: ["test/support/no-console.ts"],
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 3 },
           testTimeout: process.env.DROVER_CHAOS === "long" ? 600_000 : 120_000,
           hookTimeout: 60_000,

@@ -9,6 +9,8 @@ import { makeWorld } from "../support/world.ts";
 import { isLong } from "./support/seed.ts";
 
 const graceMs = isLong ? 10_000 : 1_500;
+/** Within how long after its grace period a worker is gone; the short form shares its cores with other tests. */
+const overMs = isLong ? 2_000 : 5_000;
 /** Ctrl-C that npm passes on a second time comes within this; what comes later is a second wish. */
 const sameSignalMs = 300;
 const respond = ({ index }: { index: number }): string | Promise<string> =>
@@ -27,7 +29,7 @@ describe("SIGTERM with a long model call in flight", () => {
     const { code, signal, at } = await worker.exit;
     expect([code, signal]).toEqual([0, null]);
     expect(at - toldAt).toBeGreaterThanOrEqual(graceMs - 50);
-    expect(at - toldAt).toBeLessThan(graceMs + 2_000);
+    expect(at - toldAt).toBeLessThan(graceMs + overMs);
     const begunAgainMs = (await world.server.received(1)).at - at;
     expect(begunAgainMs).toBeLessThan(5_000);
     // Handed back on purpose: no lock had to expire, and no worker counts as lost.
@@ -44,7 +46,7 @@ describe("SIGTERM with a long model call in flight", () => {
     const toldAt = worker.terminate();
     const { code, at } = await worker.exit;
     expect(code).toBe(0);
-    expect(at - toldAt).toBeLessThan(2_000);
+    expect(at - toldAt).toBeLessThan(overMs);
   });
 
   test("[Q12] a second SIGTERM ends the worker at once", async () => {
@@ -57,7 +59,7 @@ describe("SIGTERM with a long model call in flight", () => {
     const toldAt = worker.terminate();
     const { code, at } = await worker.exit;
     expect(code).toBe(143);
-    expect(at - toldAt).toBeLessThan(1_500);
+    expect(at - toldAt).toBeLessThan(overMs);
     await world.work();
     expect(await world.drover.get("twice").result({ timeoutMs: 20_000 })).toMatchObject({ status: "completed" });
   });
@@ -86,7 +88,7 @@ describe("SIGTERM with a long model call in flight", () => {
       const toldAt = worker.terminate();
       const { code, at } = await worker.exit;
       expect(code).toBe(0);
-      expect(at - toldAt).toBeLessThan(graceMs + 2_000);
+      expect(at - toldAt).toBeLessThan(graceMs + overMs);
       await server.restart();
       await world.work();
       await world.server.received(1);
@@ -106,7 +108,7 @@ describe("SIGTERM with a long model call in flight", () => {
     const toldAt = worker.terminate();
     const { code, at } = await worker.exit;
     expect(code).toBe(0);
-    expect(at - toldAt).toBeLessThan(graceMs + 2_000);
+    expect(at - toldAt).toBeLessThan(graceMs + overMs);
     await world.work();
     expect(await run.result({ timeoutMs: 20_000 })).toMatchObject({ status: "completed", output: "done" });
   });
@@ -132,7 +134,7 @@ describe("a worker whose Redis cannot be reached", () => {
     await sleep(1_500);
     const toldAt = worker.terminate();
     const { at } = await worker.exit;
-    expect(at - toldAt).toBeLessThan(graceMs + 2_000);
+    expect(at - toldAt).toBeLessThan(graceMs + overMs);
   });
 
   test("[Q12] [G7] says so when Redis takes the connection and never answers", async () => {

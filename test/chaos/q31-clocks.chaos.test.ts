@@ -46,9 +46,10 @@ async function startSkewed(world: World, skewMs: number): Promise<{ ids: string[
   try {
     const drover = createDrover({ redis, prefix, logger: createSilentLogger() });
     const ids = Array.from({ length: runCount }, (_, index) => `clock-${index}`);
+    const startedAt = now();
     await Promise.all(ids.map((runId) => drover.start("e2e", `${runId} go`, { runId, delayMs })));
     await drover.close();
-    return { ids, startedAt: now() };
+    return { ids, startedAt };
   } finally {
     vi.restoreAllMocks();
   }
