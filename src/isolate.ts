@@ -1,7 +1,7 @@
 import { fork } from "node:child_process";
 import { z } from "zod";
 import type { Isolate } from "./engine/step.ts";
-import type { StepAddress } from "./ports.ts";
+import type { DeliveryAbort, StepAddress } from "./ports.ts";
 
 /** Names the step that a child process was started for. */
 const stepVariable = "DROVER_ISOLATED_STEP";
@@ -64,14 +64,31 @@ export function isolatedStep(
   return text === undefined ? undefined : addressSchema.parse(JSON.parse(text));
 }
 
-/** Tells the worker that the step begins now: from here on the process may die of it. */
-export function beginIsolated(): void {
-  process.send?.(begunMessage);
+/**
+ * Tells the worker that the step begins now: from here on the process may die of it.
+ *
+ * @returns aborted when the worker is gone, and with it whoever kept the step's lock; perhaps it is already.
+ */
+export function beginIsolated(): AbortSignal {
+  const controller = new AbortController();
+  const reason: DeliveryAbort = "lock_lost";
+  const abandon = (): void => controller.abort(reason);
+  if (process.send === undefined || !process.connected) abandon();
+  else {
+    process.once("disconnect", abandon);
+    process.send(begunMessage, undefined, {}, unheard);
+  }
+  return controller.signal;
 }
+
+/** A worker that is gone is told nothing; without somebody to take the error, it would end this process in mid-step. */
+function unheard(): void {}
 
 /** Tells the worker that the step has ended, and ends this process. */
 export function endIsolated(): never {
-  process.send?.(doneMessage);
-  process.disconnect?.();
+  if (process.connected) {
+    process.send?.(doneMessage, undefined, {}, unheard);
+    process.disconnect?.();
+  }
   process.exit(0);
 }

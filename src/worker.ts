@@ -184,10 +184,9 @@ async function runAlone(
   { lostWorkers, ...step }: NonNullable<ReturnType<typeof isolatedStep>>,
   flush: () => Promise<void>,
 ): Promise<never> {
-  const { signal } = new AbortController();
+  const signal = beginIsolated();
   const delivery: Delivery = { step, lostWorkers, deliveries: lostWorkers + 1, signal, queuedAt: clock.now() };
-  beginIsolated();
-  await engine.runStep(delivery);
+  if (!signal.aborted) await engine.runStep(delivery);
   await flush();
   await close();
   return endIsolated();

@@ -1,5 +1,6 @@
 // Catches: a child process that was stopped together with its worker taken for one that its step killed, and one that
 // runs on although its worker gave the step back.
+import { type ChildProcess, fork } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -77,6 +78,44 @@ describe("a step alone in a child process", () => {
     expect(await running).toEqual({ died: false });
     expect(await isolateInChild(makeDelivery(AbortSignal.abort()))).toEqual({ died: false });
   }, 4_000);
+});
+
+describe("a step alone whose worker is gone", () => {
+  const source = JSON.stringify(new URL("../src/isolate.ts", import.meta.url).href);
+
+  /** Starts the program as a worker would, and tells how it ended. */
+  function start(body: string): { child: ChildProcess; exit: Promise<number | null> } {
+    pretend(body);
+    const child = fork(process.argv[1] ?? "", { stdio: ["ignore", "ignore", "ignore", "ipc"] });
+    return { child, exit: new Promise((resolve) => child.once("exit", resolve)) };
+  }
+
+  test("is aborted as one that lost its lock, since nobody renews it", async () => {
+    const { child, exit } = start(`
+      const { beginIsolated } = await import(${source});
+      const signal = beginIsolated();
+      if (signal.aborted) process.exit(6);
+      signal.addEventListener("abort", () => process.exit(signal.reason === "lock_lost" ? 5 : 7));
+      setInterval(() => {}, 1000);`);
+    await new Promise((resolve) => child.once("message", resolve));
+    child.disconnect();
+    expect(await exit).toBe(5);
+  });
+
+  test("does not begin if that was before, and ends without an error", async () => {
+    const { child, exit } = start(`
+      const { beginIsolated, endIsolated } = await import(${source});
+      process.send("up");
+      const beat = setInterval(() => {}, 1000);
+      process.once("disconnect", () => {
+        clearInterval(beat);
+        if (!beginIsolated().aborted) process.exit(6);
+        setImmediate(endIsolated);
+      });`);
+    await new Promise((resolve) => child.once("message", resolve));
+    child.disconnect();
+    expect(await exit).toBe(0);
+  });
 });
 
 test("an ordinary worker was started for no step", () => {
