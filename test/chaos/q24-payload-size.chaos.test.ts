@@ -11,6 +11,7 @@ import { createNoTelemetry } from "../../src/telemetry/no-telemetry.ts";
 import { scriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { eventually } from "../support/eventually.ts";
+import { startTestRedis } from "../support/redis.ts";
 import { makeWorld, type World } from "../support/world.ts";
 import { tellFigure } from "./support/figure.ts";
 import { isLong } from "./support/seed.ts";
@@ -38,7 +39,10 @@ async function netBytes({ redis }: World): Promise<number> {
 const parameters = z.object({ note: z.string() });
 
 test("[Q24] a step's job is as large at the end of a long run as at its beginning, and its commit takes as long", async () => {
-  const world = await makeWorld({ respond: () => "unused" });
+  // Its own, since all that it is sent is counted.
+  const server = await startTestRedis({ own: true });
+  onTestFinished(() => server.stop());
+  const world = await makeWorld({ respond: () => "unused", server });
   const samples: Sample[] = [];
   const commits: { turn: number; ms: number }[] = [];
   const model = scriptedModel(
