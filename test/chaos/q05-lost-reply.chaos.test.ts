@@ -42,7 +42,12 @@ async function makeScene(): Promise<Scene> {
 }
 
 /** One run at a time, each with one reply lost; then all of them are judged: every step was made once, to the token. */
-async function expectNoDoubles(random: Random, textOf: (runId: string) => string, alone: boolean): Promise<void> {
+async function expectNoDoubles(
+  what: string,
+  random: Random,
+  textOf: (runId: string) => string,
+  alone: boolean,
+): Promise<void> {
   const { world, relay, lose } = await makeScene();
   for (let index = 0; index < repetitions; index += 1) {
     const runId = `lossy-${index}`;
@@ -56,24 +61,21 @@ async function expectNoDoubles(random: Random, textOf: (runId: string) => string
   const { gates } = await world.drover.fleet();
   expect(gates.map(({ inside, waiting }) => inside + waiting)).toEqual(gates.map(() => 0));
   await judge(world, { seed: random.seed, usage: "exact" });
-  tellFigure(
-    "Q05",
-    `${relay.lost()} replies lost after ${textOf("…").replaceAll(/\W+/g, " ").trim()}, each step made once`,
-  );
+  tellFigure("Q05", `${relay.lost()} replies lost to ${what}, each step made once`);
 }
 
 test("[Q05] [G1] a commit whose reply was lost counts as made, and is made once", async () => {
   // The channel that only a commit names.
-  await expectNoDoubles(seeded(), (runId) => `:r:run:${runId}:ended`, false);
+  await expectNoDoubles("a commit", seeded(), (runId) => `:r:run:${runId}:ended`, false);
 });
 
 test("[Q05] [G2] a step whose enqueueing was not answered is queued once", async () => {
   // The data of a job, which only its adding holds.
-  await expectNoDoubles(seeded(), (runId) => `{"runId":"${runId}","owedAt":`, true);
+  await expectNoDoubles("the adding of a job", seeded(), (runId) => `{"runId":"${runId}","owedAt":`, true);
 });
 
 test("[Q05] a write of the fleet's counters whose reply was lost charges nobody twice", async () => {
-  await expectNoDoubles(seeded(), () => ":r:gate:", true);
+  await expectNoDoubles("a write of the counters", seeded(), () => ":r:gate:", true);
 });
 
 test("[Q05] a start without an id whose reply was lost makes one run", async () => {
