@@ -86,27 +86,28 @@ for i = appendAt, resultAt - 1 do
   end
 end
 
+local feedLength = indexAt > feedAt and not fresh and redis.pcall('LLEN', KEYS[3])
+if type(feedLength) == 'number' and feedLength ~= tonumber(told) then return {-1, 'feed'} end
+
 if fresh then
   redis.call('HSET', KEYS[1], 'rev', ARGV[1])
   redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6], KEYS[#KEYS])
 end
+-- What others share comes first: where that cannot be written (a key of another type, an ACL), nothing of the run's own has been.
+if since == '-' then redis.call('ZREM', KEYS[4], id) else redis.call('ZADD', KEYS[4], since, id) end
+for i = indexAt, appendAt - 3, 3 do
+  applyIndex(KEYS[tonumber(ARGV[i])], ARGV[i + 1], ARGV[i + 2], counted)
+end
 if indexAt > feedAt then
-  local length = redis.pcall('LLEN', KEYS[3])
-  if type(length) == 'table' then
+  if type(feedLength) == 'table' then
     local row = '[' .. table.concat(ARGV, ',', feedAt, indexAt - 1) .. ']'
     local added = redis.pcall('XADD', KEYS[3], told + feeds .. '-0', 'e', row)
     if added.err and string.find(added.err, 'equal or smaller', 1, true) then return {-1, 'feed'} end
     if added.err then return added end
-  elseif length ~= tonumber(told) then
-    return {-1, 'feed'}
   else
     for i = feedAt, indexAt - 1, 1000 do redis.call('RPUSH', KEYS[3], unpack(ARGV, i, math.min(i + 999, indexAt - 1))) end
   end
 end
-for i = indexAt, appendAt - 3, 3 do
-  applyIndex(KEYS[tonumber(ARGV[i])], ARGV[i + 1], ARGV[i + 2], counted)
-end
-if since == '-' then redis.call('ZREM', KEYS[4], id) else redis.call('ZADD', KEYS[4], since, id) end
 for i = resultAt, removeAt - 2, 2 do redis.call('HSET', KEYS[5], ARGV[i], ARGV[i + 1]) end
 for i = appendAt, resultAt - 1, 1000 do redis.call('RPUSH', KEYS[2], unpack(ARGV, i, math.min(i + 999, resultAt - 1))) end
 for i = 1, #early do redis.call('HDEL', KEYS[5], early[i]) end
