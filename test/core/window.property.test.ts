@@ -86,7 +86,7 @@ describe("any transcript and any budget", () => {
         expect(planWith(smallest - 1).type).toBe("too_small");
         expect(settle(input, smallest).planned.type).toBe("window");
       }),
-      { numRuns: 5_000 },
+      { numRuns: 4_000 },
     );
   });
 
@@ -130,7 +130,7 @@ test("a window that goes on from the one before is the one that is made anew, ho
         expect(shown).toEqual(renderWindow(again.plan, { messages, goal, cutText }));
       }
     }),
-    { numRuns: 5_000 },
+    { numRuns: 2_000 },
   );
 });
 
