@@ -23,7 +23,7 @@ const config: ViteUserConfig = defineConfig({
           setupFiles: ["test/support/no-console.ts"],
           // By default one fewer than there are cores; most of these tests wait for a process or for Redis.
           maxWorkers: 3,
-          testTimeout: 20_000,
+          testTimeout: 60_000,
           hookTimeout: 20_000,
         },
       },
