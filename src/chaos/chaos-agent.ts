@@ -21,6 +21,8 @@ export type ChaosAgentOptions = {
   stubMs?: number | undefined;
   /** Told of every model call before it is made. */
   onModelCall?: ((call: { runId: string; turn: number; attempt: number }) => void) | undefined;
+  /** Whether a model's text comes in one piece, when it is done: when a piece is published is a matter of real time. */
+  inOnePiece?: boolean | undefined;
 };
 
 /** Of a stub: a call whose worker is lost is given up after this time. */
@@ -37,7 +39,8 @@ export function isHarmless(tool: Tool): boolean {
  */
 export function chaosAgent(agent: Agent, options: ChaosAgentOptions): Agent {
   const tools = agent.tools.map((tool) => watched(tool, options));
-  const model = watchedModel(modelOf(options.scripts), options);
+  const scripted = watchedModel(modelOf(options.scripts), options);
+  const model = options.inOnePiece ? inOnePiece(scripted) : scripted;
   const toCode = (code: AgentCode, ruleOn: Parameters<typeof createToolCaller>[1]): AgentCode => ({
     ...code,
     model,
@@ -67,6 +70,20 @@ function watchedModel(model: ModelClient, { onModelCall }: ChaosAgentOptions): M
       const { runId, turn, attempt } = request;
       onModelCall({ runId, turn, attempt });
       return model.call(request);
+    },
+  };
+}
+
+function inOnePiece(model: ModelClient): ModelClient {
+  return {
+    async call(request) {
+      let text = "";
+      const onText = (piece: string): void => {
+        text += piece;
+      };
+      const outcome = await model.call({ ...request, onText });
+      if (text !== "") request.onText(text);
+      return outcome;
     },
   };
 }

@@ -62,7 +62,7 @@ export async function play(options: PlayOptions): Promise<Played> {
   const { runId } = options;
   const executions: Execution[] = [];
   const note = (execution: Execution): void => void executions.push(execution);
-  const agent = chaosAgent(options.agent, { ...options, note });
+  const agent = chaosAgent(options.agent, { ...options, note, inOnePiece: true });
   const world = makeMemoryWorld(options.breakStore);
   const ports = createFaultyPorts(options.schedule);
   const stage = new Stage(world, ports, agent);
