@@ -15,7 +15,10 @@ export function createIndexReaders(context: ListContext): Pick<RunStore, "list" 
     async owing(before, limit, offset = 0) {
       const count = Math.min(limit, maxPage);
       if (count < 1) return [];
-      return connection.use((client) => client.zrangebyscore(keys.owing, "-inf", `(${before}`, "LIMIT", offset, count));
+      // By rank: LIMIT would walk through all that is left out, and the last pages of a hundred thousand hold Redis up.
+      const last = offset + count - 1;
+      const page = await connection.use((client) => client.zrange(keys.owing, `${offset}`, `${last}`, "WITHSCORES"));
+      return page.filter((_, index) => index % 2 === 0 && Number(page[index + 1]) < before);
     },
   };
 }
