@@ -107,6 +107,8 @@ export interface RunStore extends RetentionStore {
   remove(run: Run): Promise<boolean>;
   /** Ids of runs that owe something since before `before` (epoch ms), oldest first, `limit` of them from `offset`. */
   owing(before: number, limit: number, offset?: number): Promise<string[]>;
+  /** Takes a run that is not there, its record lost, from those that owe something. False if it is there or not among them. */
+  dropOwing(runId: string): Promise<boolean>;
   /**
    * True if nobody holds the lease; it is then held for `ms`. For work that one process of a fleet should do. A named
    * holder also renews what it holds.

@@ -39,12 +39,15 @@ export async function sweep(deps: SweepDeps): Promise<number> {
   const before = clock.now() - owedForMs;
   const failures = createFailures();
   let repaired = 0;
-  for (let offset = 0; ; offset += pageSize) {
+  for (let offset = 0; ; ) {
     const runIds = await store.owing(before, pageSize, offset);
+    offset += runIds.length;
     for (let at = 0; at < runIds.length; at += runsAtOnce) {
       const some = runIds.slice(at, at + runsAtOnce);
       const fixed = await Promise.all(some.map((runId) => sweepRun(deps, runId, failures)));
-      repaired += fixed.reduce((sum, count) => sum + count, 0);
+      repaired += fixed.reduce<number>((sum, count) => sum + (count ?? 0), 0);
+      // The next page begins so much earlier.
+      offset -= fixed.filter((count) => count === null).length;
     }
     if (runIds.length < pageSize) break;
   }
@@ -52,15 +55,21 @@ export async function sweep(deps: SweepDeps): Promise<number> {
   return repaired;
 }
 
+/** @returns how many steps had to be repaired; null if the run is not there, and not among those that owe something any more. */
 async function sweepRun(
   { store, queue, logger, telemetry }: SweepDeps,
   runId: string,
   failures: Failures,
-): Promise<number> {
+): Promise<number | null> {
   try {
     const run = await store.load(runId);
-    const fixed = run ? await queue.repair(owed(run)) : 0;
-    if (run && fixed > 0) {
+    if (!run) {
+      const isDropped = await store.dropOwing(runId);
+      if (isDropped) logger.warn({ runId }, "a run that owed steps is not there any more: its record was lost");
+      return isDropped ? null : 0;
+    }
+    const fixed = await queue.repair(owed(run));
+    if (fixed > 0) {
       logger.warn({ ...ofRun(run), steps: fixed }, "a run owed steps that were not queued; they were queued");
       telemetry?.count({ what: "sweep_repair" }, fixed);
     }

@@ -8,6 +8,7 @@ import { createIndexReaders } from "./index-readers.ts";
 import type { Keys } from "./keys.ts";
 import { createLeases } from "./leases.ts";
 import { createTranscriptLoader } from "./load-transcript.ts";
+import { createLostRecords } from "./lost-records.ts";
 import { createOutputs } from "./outputs.ts";
 import { readHead, readHeadWithEntries, runScript, toFields } from "./read.ts";
 import { damaged, decodeHead } from "./run-codec.ts";
@@ -79,6 +80,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     ...createSessionStore(connection, keys),
     ...createIndexReaders({ connection, keys, warn }),
     ...createEndedRuns({ connection, keys, warn }),
+    ...createLostRecords({ connection, keys }),
 
     ...createLeases({ connection, keys }),
   };

@@ -63,6 +63,7 @@ export function shardOfStore(whole: RunStore, placement: Placement, shard: numbe
       for (const runId of runIds) placement.learn(runId, shard);
       return runIds;
     },
+    dropOwing: own.dropOwing,
     removeEnded: (...page) => removeEnded(placement, shard, ...page),
     removeIdleSessions: own.removeIdleSessions,
     oldestEnd: own.oldestEnd,

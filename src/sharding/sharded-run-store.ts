@@ -65,6 +65,7 @@ export function createShardedRunStore(options: ShardedRunStoreOptions): RunStore
     list: (filter) => listShards(placement, filter),
     count: (filter) => countShards(placement.stores, filter),
     owing: (before, limit, offset) => owingOfShards(placement.stores, before, { limit, offset }),
+    dropOwing: async (runId) => (await Promise.all(placement.stores.map((one) => one.dropOwing(runId)))).includes(true),
     remove: (run) => removeFromShards(placement, run),
     ...retentionOf(placement),
     tryLease: base.tryLease,

@@ -387,6 +387,13 @@ function owingRuns(store: Store): void {
     expect(await store().owing(at + 100, 10)).toEqual(["early", "late"]);
   });
 
+  test("a run that is there keeps its place among those that owe something", async () => {
+    await created(store(), { model: { attempt: 1, owedAt: 1 } });
+    expect(await store().dropOwing("run-a")).toBe(false);
+    expect(await store().dropOwing("nobody")).toBe(false);
+    expect(await store().owing(at + 100, 10)).toEqual(["run-a"]);
+  });
+
   test("a run with several steps owes since the earliest of them", async () => {
     const calls = [openCall(1, { notBefore: at + 500 }), openCall(2, { notBefore: at + 40 })];
     await created(store(), { model: undefined, calls });
