@@ -109,8 +109,11 @@ export type Drover = {
   list(filter?: RunFilter): Promise<RunList>;
   /** How many runs there are of each status. */
   count(filter?: Pick<RunFilter, "tenant" | "agent">): Promise<Record<RunStatus, number>>;
-  /** Removes a run that has ended, with all that is kept of it. @throws DroverError "not_found" "not_allowed" */
-  delete(runId: string): Promise<void>;
+  /**
+   * Removes a run that has ended, with all that is kept of it; or one whose record is damaged, so that it can neither go on
+   * nor be cancelled: `damage` then says what was wrong. @throws DroverError "not_found" "not_allowed"
+   */
+  delete(runId: string): Promise<{ damage?: string | undefined }>;
   /** Workers, queues, limits and Redis as they are now, read at most once a second. @throws DroverError "queue_unavailable" */
   fleet(): Promise<FleetView>;
   /**

@@ -43,6 +43,9 @@ export type LiveDelta = { turn: number; attempt: number; execution: string; text
 /** A session's line, the active run first, and how long its transcript is, as of the same moment. */
 export type SessionState = { line: LineEntry[]; messageCount: number };
 
+/** A record that was removed because no commit to it could succeed: what was wrong with it, in words, and its session as far as that was told. */
+export type Damage = { why: string; session?: string | undefined };
+
 /** Which run an input goes into: its own if `runId` is the input's id. `taken`: it has entered that run. */
 export type InputClaim = { runId: string; inputHash: string; taken: boolean };
 
@@ -105,6 +108,13 @@ export interface RunStore extends RetentionStore {
    * since it was read: look again.
    */
   remove(run: Run): Promise<boolean>;
+  /**
+   * Removes what is kept under the id of a run if its record cannot be read, or is such that no commit to it can succeed:
+   * with its places in indexes and in its session's line, as far as those can be told. Null if it is whole, or not there.
+   *
+   * @throws DroverError "unsupported" of a run that a newer version keeps
+   */
+  removeDamaged(runId: string): Promise<Damage | null>;
   /** Ids of runs that owe something since before `before` (epoch ms), oldest first, `limit` of them from `offset`. */
   owing(before: number, limit: number, offset?: number): Promise<string[]>;
   /** Takes a run that is not there, its record lost, from those that owe something. False if it is there or not among them. */

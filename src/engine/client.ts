@@ -5,9 +5,8 @@ import type { FeedEntry } from "../core/event.ts";
 import type { InputMessage } from "../core/message.ts";
 import { problemOfNesting } from "../core/nesting.ts";
 import { makeRejectedRun, type StartPayload, startPayloadSchema, startPlaceSchema } from "../core/new-run.ts";
-import { owed } from "../core/owed.ts";
 import type { Redaction } from "../core/redact-event.ts";
-import { isEnded, type Run, type RunStatus } from "../core/run.ts";
+import type { Run, RunStatus } from "../core/run.ts";
 import type {
   AgentRegistry,
   Clock,
@@ -22,14 +21,14 @@ import type {
   StepQueue,
   Telemetry,
 } from "../ports.ts";
-import { type Advance, isSameRun } from "./advance.ts";
+import type { Advance } from "./advance.ts";
 import { refuseOversizeCommand, refuseOversizeStart } from "./byte-limits.ts";
 import { nameProblem } from "./caller-tools.ts";
 import { checkCommand } from "./command.ts";
 import { createRun, hashInput } from "./create-run.ts";
+import { type Deleted, deleteRun } from "./delete-run.ts";
 import { inject } from "./inject.ts";
 import { quietly } from "./quietly.ts";
-import { isWaitedFor } from "./waited-for.ts";
 
 export type ClientDeps = {
   store: RunStore;
@@ -95,8 +94,11 @@ export type Client = {
   list(filter: RunFilter): Promise<RunPage>;
   /** How many runs there are of each status. */
   count(filter?: Pick<RunFilter, "tenant" | "agent">): Promise<Record<RunStatus, number>>;
-  /** Removes a run that has ended. @throws DroverError "not_found", "not_allowed" while it goes on, still owes something, or its parent waits for its result */
-  delete(runId: string): Promise<void>;
+  /**
+   * Removes a run that has ended, or whose record is damaged so that it can neither go on nor be cancelled.
+   * @throws DroverError "not_found", "not_allowed" while it goes on, still owes something, or its parent waits for its result
+   */
+  delete(runId: string): Promise<Deleted>;
   /**
    * Applies an event from outside the run's steps and announces it. False if it did not apply.
    * @throws DroverError "invalid" "too_large" "not_found"
@@ -192,34 +194,6 @@ async function refuseWithoutRoom({ store, room }: ClientDeps, runId: string, { i
   // Who sends a start again is told of the run that is there.
   if (await store.load(runId)) return;
   throw new DroverError("queue_unavailable", `The run was not started: ${refusal}`);
-}
-
-async function deleteRun({ store, signals, logger }: ClientDeps, runId: string): Promise<void> {
-  let meant: Run | undefined;
-  for (;;) {
-    const run = await store.load(runId);
-    // It went meanwhile, and another may have its id: that one is not meant.
-    if (meant && !(run && isSameRun(meant, run))) return;
-    if (!run) throw unknownRun(runId);
-    meant = run;
-    if (!isEnded(run)) {
-      throw new DroverError("not_allowed", `Run "${runId}" is ${run.status}; cancel it before it is deleted.`);
-    }
-    if (owed(run).length > 0) {
-      throw new DroverError(
-        "not_allowed",
-        `Run "${runId}" has ended but still has others to tell; delete it in a moment.`,
-      );
-    }
-    if (await isWaitedFor(store, run)) {
-      const message = `Run "${runId}" has ended, and run "${run.parent?.runId}" still waits for its result; delete it once that has it, or cancel that run.`;
-      throw new DroverError("not_allowed", message);
-    }
-    if (!(await store.remove(run))) continue;
-    // Whoever remembers it forgets it, before another run takes its id.
-    await quietly(logger, { runId }, "the deletion of a run could not be announced", () => signals.announce(runId));
-    return;
-  }
 }
 
 function defined<T extends object>(value: T): Partial<T> {

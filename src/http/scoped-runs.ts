@@ -85,7 +85,7 @@ function ofTenant(runs: RunApi, tenant: string): RunApi {
     count: (filter) => runs.count({ ...filter, tenant }),
     async delete(runId) {
       await get(runId).status();
-      await runs.delete(runId);
+      return runs.delete(runId);
     },
   };
 }

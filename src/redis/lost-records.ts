@@ -1,18 +1,67 @@
-import type { RunStore } from "../ports.ts";
+import { endedStatuses } from "../core/retention.ts";
+import { runStatuses } from "../core/run.ts";
+import type { Damage, RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
-import { dropOwingScript } from "./lost-scripts.ts";
+import { dropOwingScript, removeDamagedScript } from "./lost-scripts.ts";
 import { runScript } from "./read.ts";
+import { type DamagedRun, findAgents, findMembers, readDamage } from "./read-damage.ts";
+import { compactReader } from "./run-schema.ts";
 
 type Context = { connection: RedisConnection; keys: Keys };
 
-/** What takes a run whose record is lost out of the way of others. */
-export function createLostRecords({ connection, keys }: Context): Pick<RunStore, "dropOwing"> {
+/** What takes a run whose record is lost or damaged out of the way of others. */
+export function createLostRecords(context: Context): Pick<RunStore, "dropOwing" | "removeDamaged"> {
+  const { connection, keys } = context;
   return {
     async dropOwing(runId) {
       const input = { keys: [keys.run(runId).head, keys.owing], args: [runId] };
       const [dropped] = await connection.use((client) => runScript(client, dropOwingScript, input));
       return dropped === 1;
     },
+    removeDamaged: (runId) => removeDamaged(context, runId),
+  };
+}
+
+async function removeDamaged(context: Context, runId: string): Promise<Damage | null> {
+  for (;;) {
+    const damage = await readDamage(context, runId);
+    if (!damage) return null;
+    const places = { members: await findMembers(context, runId, damage), agents: await findAgents(context, damage) };
+    const input = toArguments(context.keys, runId, damage, places);
+    const [removed] = await context.connection.use((client) => runScript(client, removeDamagedScript, input));
+    const { why, run } = damage;
+    if (removed === 1) return { why, session: run.session };
+  }
+}
+
+/** Keys and arguments of the script, as its header describes them. */
+function toArguments(
+  keys: Keys,
+  runId: string,
+  { type, rev, tok, run }: DamagedRun,
+  { members, agents }: { members: string[]; agents: string[] },
+): { keys: string[]; args: (string | number)[] } {
+  const { head, messages, results, feed, live, outputs } = keys.run(runId);
+  const { tenant = "", session = "" } = run;
+  const said = (value: string | null): string => (value === null ? "" : `=${value}`);
+  const sizes = [endedStatuses.length, runStatuses.length, agents.length, members.length];
+  return {
+    keys: [
+      ...[head, messages, results, feed, live, outputs, keys.owing, keys.counts],
+      ...endedStatuses.map(keys.ended),
+      keys.listAll,
+      ...keys.listsByStatus,
+      ...agents.map(keys.listByAgent),
+      ...(tenant === "" ? [] : [keys.listByTenant(tenant), keys.countsOfTenant(tenant)]),
+      ...(session === "" ? [] : [keys.listBySession(session), keys.session(session).line, keys.idleSessions]),
+    ],
+    args: [
+      ...[type, said(rev), said(tok), runId, tenant, session, compactReader],
+      ...sizes,
+      ...runStatuses,
+      ...agents,
+      ...members,
+    ],
   };
 }

@@ -108,7 +108,7 @@ export function toRedisError(error: unknown, address: string): DroverError {
     return new DroverError(
       "invalid",
       `A key of Drover's at ${address} holds a value of another type (WRONGTYPE): another program writes under the same ` +
-        "prefix. Give Drover a prefix of its own (DROVER_PREFIX).",
+        "prefix. Give Drover a prefix of its own (DROVER_PREFIX); a run that it spoiled goes by: drover delete ID",
     );
   }
   const what = advice[code] ?? "check that it is up and that the URL is right";

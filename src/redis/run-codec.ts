@@ -144,8 +144,10 @@ function withoutEmpty<T extends Record<string, object>>(fields: T): Partial<T> {
  */
 export function decodeHead(runId: string, fields: Record<string, string>): Run | null {
   if (Object.keys(fields).length === 0) return null;
+  // First: the rest of what a newer version keeps may look damaged here.
+  const min = Number(fields.min);
+  if (min > schemaVersion) throw newer(runId, min);
   const fixed = parse(fixedSchema, fields, `run ${runId}`);
-  if (fixed.min > schemaVersion) throw newer(runId, fixed.min);
   const raw = {
     ...parseObject(fields.fixed, `run ${runId}`),
     ...parseObject(fields.head, `run ${runId}`),
@@ -250,10 +252,20 @@ function parse<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
   throw damaged(where, `${issue?.path.join(".") || "it"} does not fit: ${issue?.message ?? "unknown problem"}`);
 }
 
+/** A record that cannot be read, or to which no commit can be made. Holds no content. */
+export class DamagedRecord extends DroverError {
+  /** What is wrong with it, in words. */
+  readonly why: string;
+
+  constructor(where: string, why: string) {
+    const runId = /(?:^|of )run (\S+)$/.exec(where)?.[1];
+    const otherwise = runId === undefined ? "delete it" : `delete the run: drover delete ${runId}`;
+    super("invalid", `The stored record of ${where} is damaged (${why}). Restore it from a backup, or ${otherwise}`);
+    this.why = why;
+  }
+}
+
 /** The error for a record that cannot be read. Holds no content. */
-export function damaged(where: string, why: string): DroverError {
-  return new DroverError(
-    "invalid",
-    `The stored record of ${where} is damaged (${why}). Restore it from a backup, or delete it.`,
-  );
+export function damaged(where: string, why: string): DamagedRecord {
+  return new DamagedRecord(where, why);
 }

@@ -113,6 +113,7 @@ function encodePointer({ shard, claim }: Pointer): string {
 function decodePointer(runId: string, stored: string): Pointer {
   const [shard, claim] = stored.split(" ");
   const parsed = pointerSchema.safeParse({ shard, claim });
-  if (!parsed.success) throw damaged(`run ${runId}`, "the pointer to its shard cannot be read");
+  // Without it the run is looked for in every shard, and found.
+  if (!parsed.success) throw damaged(`pointer :r:run:${runId}:at`, "the shard of a run cannot be read");
   return parsed.data;
 }

@@ -12,6 +12,7 @@
 import type { FeedEntry } from "../core/event.ts";
 import type { Message } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
+import type { Damage } from "../ports.ts";
 import type { Created, Pointer } from "../ports-sharding.ts";
 import type { Placement } from "./placement.ts";
 
@@ -85,6 +86,20 @@ export async function removeFromShards(placement: Placement, run: Run): Promise<
   const isGone = await placement.store(home).remove(run);
   if (isGone) await releasePointer(placement, run.runId, home);
   return isGone;
+}
+
+/** The same for a damaged one. Of a run without a head, what is left may be in any shard. */
+export async function removeDamagedFromShards(placement: Placement, runId: string): Promise<Damage | null> {
+  const { stores, store, find, forget } = placement;
+  const home = await find(runId);
+  for (const shard of home === undefined ? stores.keys() : [home]) {
+    const damage = await store(shard).removeDamaged(runId);
+    if (!damage) continue;
+    forget(runId);
+    await releasePointer(placement, runId, shard);
+    return damage;
+  }
+  return null;
 }
 
 /** Removes the pointer to a run that was removed from that shard, unless it was made anew there. */

@@ -2,7 +2,7 @@ import type { Run } from "../core/run.ts";
 import { sessionTranscript } from "../core/session.ts";
 import type { CommitResult, RunStore } from "../ports.ts";
 import type { ShardStore } from "../ports-sharding.ts";
-import { createInShards, removeFromShards } from "./claim.ts";
+import { createInShards, removeDamagedFromShards, removeFromShards } from "./claim.ts";
 import { countShards, listShards, owingOfShards } from "./merge.ts";
 import type { Placement } from "./placement.ts";
 import { retentionOf } from "./retention.ts";
@@ -67,6 +67,7 @@ export function createShardedRunStore(options: ShardedRunStoreOptions): RunStore
     owing: (before, limit, offset) => owingOfShards(placement.stores, before, { limit, offset }),
     dropOwing: async (runId) => (await Promise.all(placement.stores.map((one) => one.dropOwing(runId)))).includes(true),
     remove: (run) => removeFromShards(placement, run),
+    removeDamaged: (runId) => removeDamagedFromShards(placement, runId),
     ...retentionOf(placement),
     tryLease: base.tryLease,
     putDefinition: base.putDefinition,

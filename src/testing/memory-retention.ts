@@ -16,7 +16,7 @@ export function createMemoryRetention({
   remove,
   sessions,
   clock,
-}: Parts): RetentionStore & Pick<RunStore, "remove"> {
+}: Parts): RetentionStore & Pick<RunStore, "remove" | "removeDamaged"> {
   const idle = new Map<string, number>();
   const hasRuns = (session: string): boolean => runs().some((run) => run.session === session);
   const endedBy = (status: string): { run: Run; at: number }[] =>
@@ -32,6 +32,8 @@ export function createMemoryRetention({
 
   return {
     remove: (run) => removeAt(run, clock?.now() ?? 0),
+    // What is kept here is whole.
+    removeDamaged: async () => null,
     async removeEnded(status, before, limit, { offset = 0, spare } = {}) {
       const due = endedBy(status).filter(({ at }) => at < before);
       const page = due.slice(offset, offset + limit);

@@ -2,8 +2,9 @@
 import { afterAll, describe, expect, inject, test } from "vitest";
 import { toTime } from "../../src/cli/options.ts";
 import { createDrover } from "../../src/drover.ts";
+import { createKeys } from "../../src/redis/keys.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
-import { testPrefix } from "../support/redis.ts";
+import { cliOf, testPrefix } from "../support/redis.ts";
 import { type CliResult, runDrover, startDrover, useWorker } from "./run-drover.ts";
 
 const env = { REDIS_URL: inject("redisUrl"), DROVER_PREFIX: testPrefix() };
@@ -79,6 +80,25 @@ test("delete removes a run that has ended, and no other", async () => {
   await producer.start("nobody", "x", { runId: "delete-2" });
   const refused = await drover("delete", "delete-2");
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/cancel it before it is deleted/) as string });
+});
+
+test("a run whose record is damaged can be told from the error, and deleted as it is", async () => {
+  const redis = cliOf(env.REDIS_URL);
+  const { head, feed } = createKeys(env.DROVER_PREFIX).run("spoiled-1");
+  await producer.start("nobody", "x", { runId: "spoiled-1" });
+  await redis("RPUSH", feed, "{}");
+  const cancelled = await drover("cancel", "spoiled-1");
+  expect(cancelled).toMatchObject({ code: 1, stderr: expect.stringMatching(/damaged .*: drover delete spoiled-1/) });
+  await redis("HDEL", head, "fixed");
+  expect((await drover("show", "spoiled-1")).stderr).toMatch(/damaged .*delete the run: drover delete spoiled-1/);
+  const deleted = await drover("delete", "spoiled-1");
+  const told = "spoiled-1  deleted; its record was damaged: it is not JSON\n";
+  expect(deleted).toMatchObject({ code: 0, stdout: told });
+  expect(await drover("delete", "spoiled-1")).toMatchObject({ code: 1 });
+  await producer.start("nobody", "x", { runId: "spoiled-1" });
+  await redis("DEL", head);
+  const { stdout } = await drover("delete", "spoiled-1", "--json");
+  expect(JSON.parse(stdout)).toEqual({ runId: "spoiled-1", deleted: true, damage: "its head is gone" });
 });
 
 describe("list", () => {

@@ -64,6 +64,13 @@ export function retentionContract(name: string, start: () => Promise<StoreUnderT
       expect(await store.removeEnded("completed", later, 1, { offset: 1 })).toEqual({ removed: ["next"], kept: 0 });
     });
 
+    test("nothing that is whole is removed as damaged", async () => {
+      await created(store, { runId: "going", status: "running" });
+      await ended("ended", at + 1);
+      for (const runId of ["going", "ended", "nobody"]) expect(await store.removeDamaged(runId)).toBeNull();
+      expect(await idsOf()).toEqual(["ended", "going"]);
+    });
+
     test("stay while they are to be spared", async () => {
       await ended("spared", at + 1);
       await ended("goes", at + 2);

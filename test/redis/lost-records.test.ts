@@ -1,11 +1,25 @@
 // Catches: a record that is lost or damaged and stays in the way for ever: owed, listed, counted, first in its session.
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Run } from "../../src/core/run.ts";
 import { sweep } from "../../src/engine/sweep.ts";
+import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { manualClock } from "../../src/testing/manual-clock.ts";
 import { createMemoryStepQueue } from "../../src/testing/memory-step-queue.ts";
-import { at, created } from "../contract/run-fixtures.ts";
-import { type StoreSetup, setUpStore } from "./setup.ts";
+import {
+  at,
+  change,
+  committed,
+  created,
+  inputReceived,
+  message,
+  openCall,
+  runCreated,
+  toolResult,
+  user,
+} from "../contract/run-fixtures.ts";
+import { begin, enter, place } from "../contract/session-fixtures.ts";
+import { everything, type StoreSetup, setUpStore } from "./setup.ts";
 
 let setup: StoreSetup;
 beforeEach(() => {
@@ -34,4 +48,189 @@ test("a run whose record is lost is swept once, and no other run is left out of 
   loaded.length = 0;
   await sweep(deps);
   expect(loaded.toSorted()).toEqual(runIds.slice(50));
+});
+
+/** A run at work, with something under every key that a run may have. */
+async function atWork(fields: Partial<Run> = {}): Promise<Run> {
+  const { store } = setup;
+  const calls = [openCall(1), openCall(2, { state: "settled" })];
+  let run = await created(store, { tenant: "t1", session: "s1", agent: "an agent", ...fields, model, updatedAt: at });
+  const parts = { results: [toolResult("call-1-2", "early")], entries: [inputReceived(2)] };
+  run = await committed(store, change(run, { status: "running", calls, model: undefined }, parts));
+  await store.putOutput(run.runId, "call-1-1.a", "whole");
+  await store.publishLive(run.runId, [{ turn: 1, attempt: 1, execution: "e", text: "x" }]);
+  return run;
+}
+
+/** The session is noted as one without runs. */
+async function everythingButIdle(): Promise<Record<string, unknown>> {
+  const { [setup.keys.idleSessions]: _idle, ...rest } = await everything(setup);
+  return rest;
+}
+
+type Key = "head" | "messages" | "feed" | "results";
+type Spoil = (cli: StoreSetup["cli"], keys: Record<Key, string>) => Promise<unknown>;
+const retype =
+  (key: Key): Spoil =>
+  async (cli, keys) => {
+    await cli("DEL", keys[key]);
+    await cli("SET", keys[key], "a string");
+  };
+const spoils: [what: string, why: RegExp, spoil: Spoil][] = [
+  ["rev that is no number", /rev does not fit/, (cli, { head }) => cli("HSET", head, "rev", "NaN")],
+  ["no rev", /rev does not fit/, (cli, { head }) => cli("HDEL", head, "rev")],
+  ["no tok", /tok does not fit/, (cli, { head }) => cli("HDEL", head, "tok")],
+  ["a status there is not", /status does not fit/, (cli, { head }) => cli("HSET", head, "status", "odd")],
+  ["no moving part", /not JSON/, (cli, { head }) => cli("HDEL", head, "head")],
+  ["a call that cannot be read", /not JSON/, (cli, { head }) => cli("HSET", head, "call:call-1-1", "{")],
+  ["no transcript", /transcript has 0 entries, not 1/, (cli, { messages }) => cli("DEL", messages)],
+  ["a transcript of another type", /transcript is a string/, retype("messages")],
+  ["no feed", /feed has 0 entries, not 2/, (cli, { feed }) => cli("DEL", feed)],
+  ["a feed that is too long", /feed has 3 entries, not 2/, (cli, { feed }) => cli("RPUSH", feed, "{}")],
+  ["a feed of another type", /feed is a string/, retype("feed")],
+  ["an early result that is gone", /result of call-1-2 is gone/, (cli, { results }) => cli("DEL", results)],
+  ["early results of another type", /results are a string/, retype("results")],
+];
+/** Of these it is not known any more whose run it was. */
+const anonymous: [what: string, why: RegExp, spoil: Spoil][] = [
+  ["no fixed part", /not JSON/, (cli, { head }) => cli("HDEL", head, "fixed")],
+  ["no head", /head is gone/, (cli, { head }) => cli("DEL", head)],
+  ["a head of another type", /head is a string/, retype("head")],
+  [
+    "no fixed part and no feed",
+    /not JSON/,
+    async (cli, { head, feed }) => [await cli("HDEL", head, "fixed"), await cli("DEL", feed)],
+  ],
+];
+
+describe("a run whose record is damaged is removed with all that is its own", () => {
+  test.each(spoils)("%s", async (_, why, spoil) => {
+    const { store, cli, keys } = setup;
+    await atWork({ runId: "other", session: "s2" });
+    const before = await everythingButIdle();
+    await atWork();
+    await spoil(cli, keys.run("run-a"));
+    expect(await store.removeDamaged("run-a")).toEqual({ why: expect.stringMatching(why), session: "s1" });
+    expect(await everythingButIdle()).toEqual(before);
+    expect(await cli("ZRANGE", keys.idleSessions, "0", "-1")).toEqual(["s1"]);
+    expect(await store.removeDamaged("run-a")).toBeNull();
+  });
+
+  test.each(anonymous)("%s", async (_, why, spoil) => {
+    const { store, cli, keys } = setup;
+    const own = { session: undefined, tenant: undefined };
+    await atWork({ ...own, runId: "a", agent: "another agent" });
+    await atWork({ ...own, runId: "other-run-a" });
+    const before = await everything(setup);
+    await atWork(own);
+    await spoil(cli, keys.run("run-a"));
+    expect(await store.removeDamaged("run-a")).toEqual({ why: expect.stringMatching(why), session: undefined });
+    expect(await everything(setup)).toEqual(before);
+  });
+
+  test("that has ended, with what is noted of its end", async () => {
+    const { store, cli, keys } = setup;
+    await created(store, { runId: "other" });
+    const before = await everything(setup);
+    const run = await created(store, { minReader: 4 });
+    await committed(store, change(run, { status: "completed", model: undefined, endedAt: at }));
+    await cli("HSET", keys.run("run-a").head, "rev", "NaN");
+    expect(await store.removeDamaged("run-a")).toMatchObject({ why: expect.stringMatching(/rev/) });
+    expect(await everything(setup)).toEqual(before);
+  });
+
+  test("that goes first in its session, or waits in it", async () => {
+    const { store, cli, keys } = setup;
+    const first = await enter(store, await begin(store, "first"), 0);
+    await begin(store, "second", { place: place("queued") });
+    await begin(store, "third", { place: place("queued") });
+    await cli("RPUSH", keys.session("chat-1").messages, "t x");
+    expect(await store.removeDamaged("first")).toMatchObject({ why: expect.stringMatching(/2 entries, not 1/) });
+    await cli("HDEL", keys.run("third").head, "head");
+    expect(await store.removeDamaged("third")).toMatchObject({ session: "chat-1" });
+    expect((await store.readSession("chat-1", 10)).line).toEqual([{ runId: "second", round: 1 }]);
+    expect(await cli("EXISTS", keys.idleSessions)).toBe(0);
+    expect(await store.commit(change(first))).toEqual({ committed: false, run: null });
+  });
+});
+
+describe("a run that is whole is not removed as damaged", () => {
+  test("at work, ended, in a session, of an older version", async () => {
+    const { store, cli, keys } = setup;
+    await atWork();
+    const active = await enter(store, await begin(store, "active"), 0);
+    await begin(store, "waits", { place: place("queued") });
+    // Of one that is not active the session's transcript may have gone on, or lost its end.
+    await committed(store, change(active, { place: place("queued", 2) }));
+    await cli("RPUSH", keys.session("chat-1").messages, "t x");
+    const old = await created(store, { runId: "old", minReader: 3 });
+    await cli("DEL", keys.run("old").feed);
+    const row = JSON.stringify([{ ...runCreated(old), seq: undefined }]);
+    await cli("XADD", keys.run("old").feed, "1-0", "e", row);
+    for (const runId of ["run-a", "active", "waits", "old", "nobody"]) {
+      const before = await everything(setup);
+      expect(await store.removeDamaged(runId)).toBeNull();
+      expect(await everything(setup)).toEqual(before);
+    }
+    await cli("XADD", keys.run("old").feed, "2-0", "e", row);
+    expect(await store.removeDamaged("old")).toMatchObject({ why: expect.stringMatching(/come to 2, its head to 1/) });
+  });
+
+  test("that a newer version keeps, whatever this one makes of it", async () => {
+    const { store, cli, keys } = setup;
+    await created(store);
+    await cli("HSET", keys.run("run-a").head, "min", "1000", "status", "of a newer kind");
+    await expect(store.removeDamaged("run-a")).rejects.toMatchObject({ code: "unsupported" });
+    await expect(store.load("run-a")).rejects.toMatchObject({ code: "unsupported" });
+    expect(await cli("EXISTS", keys.run("run-a").head)).toBe(1);
+  });
+
+  test("that another process mends, changes or makes anew between the look and the removal", async () => {
+    const { store, cli, keys, connection } = setup;
+    const { head, feed } = keys.run("run-a");
+    const run = await created(store);
+    const racing = async (spoil: () => Promise<unknown>, meanwhile: () => Promise<unknown>): Promise<unknown> => {
+      await spoil();
+      let isDone = false;
+      const racer = createRedisRunStore({
+        keys,
+        connection: {
+          ...connection,
+          use: async (fn) => {
+            const result = await connection.use(fn);
+            if (!isDone) {
+              isDone = true;
+              await meanwhile();
+            }
+            return result;
+          },
+        },
+      });
+      return racer.removeDamaged("run-a");
+    };
+    const mend = async (): Promise<unknown> => [await cli("RPOP", feed), await cli("HSET", head, "tok", run.token)];
+    const spoilFeed = async (): Promise<unknown> => [
+      await cli("RPUSH", feed, "{}"),
+      await cli("HSET", head, "tok", "spoiled"),
+    ];
+    expect(await racing(spoilFeed, mend)).toBeNull();
+    expect(await store.load("run-a")).toEqual(run);
+    expect(
+      await racing(
+        () => cli("DEL", head),
+        () => created(store, {}, [user("anew")]),
+      ),
+    ).toBeNull();
+    expect((await store.loadWithMessages("run-a"))?.messages).toEqual([user("anew")]);
+    const other = (await store.load("run-a")) as Run;
+    await committed(store, change(other, {}, { append: [message("on")], entries: [inputReceived(2)] }));
+    expect(
+      await racing(
+        () => retype("head")(cli, keys.run("run-a")),
+        () => cli("DEL", head),
+      ),
+    ).toMatchObject({
+      why: "its head is gone",
+    });
+  });
 });

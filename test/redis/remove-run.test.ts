@@ -4,7 +4,7 @@ import { type Run, runStatuses } from "../../src/core/run.ts";
 import type { RunStore } from "../../src/ports.ts";
 import { change, committed, created, inputReceived, toolResult, user } from "../contract/run-fixtures.ts";
 import { startTestRedis } from "../support/redis.ts";
-import { type StoreSetup, setUpStore } from "./setup.ts";
+import { everything, type StoreSetup, setUpStore } from "./setup.ts";
 
 let setup: StoreSetup;
 beforeEach(() => {
@@ -22,18 +22,6 @@ async function ended(store: RunStore, fields: Partial<Run> = {}, bytes = 100): P
   await store.putOutput(run.runId, "call-1-1.a", "x".repeat(bytes));
   await store.publishLive(run.runId, [delta]);
   return committed(store, change(run, { status: "failed", stopReason: "model_error" }));
-}
-
-/** Every key, and what is in those of the indexes. */
-async function everything({ cli, keys }: StoreSetup): Promise<Record<string, unknown>> {
-  const names = ((await cli("KEYS", `${keys.prefix}*`)) as string[]).toSorted();
-  const contents = names.map(async (name) => {
-    const type = await cli("TYPE", name);
-    if (type === "zset") return cli("ZRANGE", name, "0", "-1", "WITHSCORES");
-    return type === "hash" ? cli("HGETALL", name) : cli("DUMP", name);
-  });
-  const read = await Promise.all(contents);
-  return Object.fromEntries(names.map((name, index) => [name, read[index]]));
 }
 
 test("leaves every key and index as it was before the run", async () => {

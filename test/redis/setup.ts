@@ -38,3 +38,15 @@ export function collectWarnings(): { logger: Logger; warnings: string[] } {
   const warn: Logger["warn"] = (fields, message) => void warnings.push(`${message} ${JSON.stringify(fields)}`);
   return { logger: { debug: ignore, info: ignore, warn, error: warn }, warnings };
 }
+
+/** Every key, and what is in those of the indexes. */
+export async function everything({ cli, keys }: StoreSetup): Promise<Record<string, unknown>> {
+  const names = ((await cli("KEYS", `${keys.prefix}*`)) as string[]).toSorted();
+  const contents = names.map(async (name) => {
+    const type = await cli("TYPE", name);
+    if (type === "zset") return cli("ZRANGE", name, "0", "-1", "WITHSCORES");
+    return type === "hash" ? cli("HGETALL", name) : cli("DUMP", name);
+  });
+  const read = await Promise.all(contents);
+  return Object.fromEntries(names.map((name, index) => [name, read[index]]));
+}

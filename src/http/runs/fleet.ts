@@ -128,15 +128,19 @@ function addDelete(api: Api): void {
       path: "/runs/{runId}",
       tag: "Runs",
       summary: "Delete a run that has ended",
-      description: "With all that is kept of it; a session's transcript stays.",
+      description:
+        "With all that is kept of it; a session's transcript stays. Also one whose record is damaged, so that it can neither go on nor be cancelled.",
       scope: "admin",
       params: runIdParams,
-      answers: { 204: { description: "It is gone" } },
+      answers: {
+        200: { description: "It is gone; its record was damaged", schema: z.object({ damage: z.string() }) },
+        204: { description: "It is gone" },
+      },
       problems: [404, 409],
     },
     async (context, { params }) => {
-      await context.var.runs.delete(params.runId);
-      return context.body(null, 204);
+      const { damage } = await context.var.runs.delete(params.runId);
+      return damage === undefined ? context.body(null, 204) : context.json({ damage });
     },
   );
 }

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Agent } from "../../../src/define-agent.ts";
 import { defineAgent } from "../../../src/define-agent.ts";
+import type { RunApi } from "../../../src/http/types.ts";
 import { scriptedModel } from "../../../src/testing/scripted-model.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import { askPerson } from "../../../src/tools/stock/ask-person.ts";
@@ -309,6 +310,16 @@ describe("commands", () => {
     expect((await http.fetch("/runs/r-1")).status).toBe(404);
     expect(await run(http, { agent: "failing", input: "try", runId: "r-2" })).toMatchObject({ status: "failed" });
     expect((await http.fetch("/runs/r-2/retry", json({ limits: { maxTurns: 3 } }))).status).toBe(200);
+  });
+
+  test("the deletion of a run whose record was damaged says so", async () => {
+    const gone = { damage: "its head is gone" };
+    const http = await createTestHttp({
+      agents: [],
+      deps: { runs: { delete: async () => gone } as unknown as RunApi },
+    });
+    const response = await http.fetch("/runs/r-1", { method: "DELETE" });
+    expect([response.status, await read(response)]).toEqual([200, gone]);
   });
 
   test("a retry that is sent again, after a lost reply say, is no second one", async () => {
