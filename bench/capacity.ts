@@ -10,8 +10,8 @@ import { type Demand, installationFor, redisWaitMs, stepsPerSecond } from "./cap
 
 /** Of one Redis and of a cluster, where a process sends less at a time to each server. */
 const demands: Record<"one" | "cluster", Demand> = {
-  one: { workerUs: 370, redisUs: 175 },
-  cluster: { workerUs: 430, redisUs: 245 },
+  one: { workerUs: 281, redisUs: 120 },
+  cluster: { workerUs: 335, redisUs: 171 },
 };
 /** Above this share waits grow fast. */
 const busy = 0.7;
