@@ -83,6 +83,7 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
   const engine = createEngine({ ...options, ...ports, isolate, checkValue, tokens: tokenCounter });
   return {
     engine,
+    wakeSessions: engine.wakeSessions,
     store,
     queue,
     clock,

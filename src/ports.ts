@@ -46,6 +46,9 @@ export type SessionState = { line: LineEntry[]; messageCount: number };
 /** A record that was removed because no commit to it could succeed: what was wrong with it, in words, and its session as far as that was told. */
 export type Damage = { why: string; session?: string | undefined };
 
+/** `seen`: who has the id now; `messages`: what closes the transcript, `messageCount` long. */
+export type LostTurn = { seen: Run | null; messageCount: number; messages: Message[] };
+
 /** Which run an input goes into: its own if `runId` is the input's id. `taken`: it has entered that run. */
 export type InputClaim = { runId: string; inputHash: string; taken: boolean };
 
@@ -79,6 +82,12 @@ export interface RunStore extends RetentionStore {
   readMessages(transcript: string, from: number, to: number): Promise<Message[]>;
   /** The first `limit` runs of a session's line. */
   readSession(session: string, limit: number): Promise<SessionState>;
+  /**
+   * Takes out of a session's line who is not in it: its record is lost, or that of another run which took its id, as
+   * `seen`. Of the one that went first, what it left open in the transcript is closed along with that, if that is still
+   * `messageCount` long. False if nothing was done: look again.
+   */
+  dropFromLine(session: string, entry: LineEntry, lost: LostTurn): Promise<boolean>;
   /**
    * Decides, once per input, which run of a session takes it: the first in line, else (or when that one, `refusedBy`,
    * has ended without it) a run of its own that has the input's id.

@@ -2,12 +2,14 @@ import { DroverError, unknownRun } from "../core/errors.ts";
 import { runIdSchema } from "../core/new-run.ts";
 import { owed } from "../core/owed.ts";
 import { isEnded, type Run } from "../core/run.ts";
-import type { Logger, RunStore, Signals } from "../ports.ts";
+import type { RunStore, Signals } from "../ports.ts";
 import { isSameRun } from "./advance.ts";
+import type { EngineDeps } from "./deps.ts";
 import { quietly } from "./quietly.ts";
+import { leaveLine } from "./session.ts";
 import { isWaitedFor } from "./waited-for.ts";
 
-type Deps = { store: RunStore; signals: Signals; logger: Logger };
+type Deps = Pick<EngineDeps, "store" | "queue" | "advance" | "logger"> & { signals: Signals };
 
 /** `damage`: what was wrong with its record, in words, if no change of it could be made any more. */
 export type Deleted = { damage?: string | undefined };
@@ -70,6 +72,11 @@ async function removeDamaged(deps: Deps, runId: string, refusal: DroverError): P
   if (!damage) throw refusal;
   logger.warn({ runId, error: damage.why }, "a run was deleted whose record was damaged");
   await announce(deps, runId);
+  const { session } = damage;
+  if (session !== undefined) {
+    const what = "the session of a deleted run could not be looked at; its next start looks again";
+    await quietly(logger, { runId, session }, what, () => leaveLine(deps, session, runId));
+  }
   return { damage: damage.why };
 }
 

@@ -32,6 +32,7 @@ import { hashText } from "./hash.ts";
 import { createRecall } from "./recall.ts";
 import { createRunHandle, type RunHandle } from "./run-handle.ts";
 import { createRunStep } from "./run-step.ts";
+import { wakeSessions } from "./session.ts";
 import { createSessionHandle, type SessionHandle } from "./session-handle.ts";
 import { done, type Isolate } from "./step.ts";
 
@@ -77,6 +78,8 @@ export type Engine = {
   runStep(delivery: Delivery): Promise<StepOutcome>;
   /** Takes a job of the `runs` queue: creates its run, or keeps a rejected record with the reason (invariant 7). */
   takeStart(start: StartRequest, priority?: number): Promise<StepOutcome>;
+  /** Tells the first run of every session in which runs wait, past those whose records are lost. */
+  wakeSessions(): Promise<void>;
   /** Steps being executed in this process. */
   runningSteps(): number;
   /** Stops listening. */
@@ -106,6 +109,7 @@ export function createEngine(options: EngineOptions): Engine {
     session: (id) => createSessionHandle({ ...deps, client, handle }, id),
     runStep: createRunStep({ ...deps, advance, active, recall, gatekeeper }),
     takeStart: (start, priority) => takeStart(client, options.logger, start, priority),
+    wakeSessions: () => wakeSessions({ ...deps, advance }),
     runningSteps: active.count,
     close: () => {
       active.close();

@@ -1,12 +1,13 @@
 // How runs of one session come to their turns: see src/core/session.ts for what holds.
-import type { Message } from "../core/message.ts";
+import type { Message, ToolCall } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
-import { type LineEntry, transcriptOf, waitsForSession } from "../core/session.ts";
+import { type LineEntry, lineEntryOf, sessionTranscript, transcriptOf, waitsForSession } from "../core/session.ts";
 import type { Summary } from "../core/window.ts";
-import type { StepOutcome } from "../ports.ts";
+import type { LostTurn, StepOutcome } from "../ports.ts";
 import type { AdvanceOptions, AdvanceResult } from "./advance.ts";
 import type { EngineDeps } from "./deps.ts";
 import { queueOwed } from "./queue-owed.ts";
+import { quietly } from "./quietly.ts";
 import { afterReport, type RunStepDeps, type StepContext } from "./step.ts";
 
 type Deps = Pick<EngineDeps, "store" | "queue" | "advance" | "logger">;
@@ -31,12 +32,8 @@ export async function lookAtLine(deps: Deps, run: Run, options: AdvanceOptions):
   const { store, advance } = deps;
   const { runId, place, session } = run;
   if (!place || session === undefined) return { run, change: null };
-  const { line, messageCount } = await store.readSession(session, 1);
-  const [head] = line;
-  if (head) {
-    const told = await tell(deps, head, { messageCount, seen: run, options });
-    if (head.runId === runId) return told;
-  }
+  const { head, told } = (await tellFirst(deps, session, { seen: run, options })) ?? {};
+  if (told && head?.runId === runId) return told;
   const own = { ...options, head: run };
   if (place.state === "leaving") return advance(runId, { type: "session_passed", round: place.round }, own);
   // Not in line although it should be: it has ended since it was read.
@@ -44,7 +41,96 @@ export async function lookAtLine(deps: Deps, run: Run, options: AdvanceOptions):
   return advance(runId, { type: "session_queued", round: place.round, behind: head.runId }, own);
 }
 
-type Telling = { messageCount: number; seen: Run; options: AdvanceOptions };
+type Telling = { messageCount: number; seen?: Run | undefined; options: AdvanceOptions };
+type Told = { head: LineEntry; told: AdvanceResult };
+
+/**
+ * Tells the run at the head of the line. One whose record is lost, and perhaps its id taken by another, would stay there
+ * for ever: it is taken out, and the line looked at again. Undefined: nobody is in line.
+ */
+async function tellFirst(
+  deps: Deps,
+  session: string,
+  { seen: given, options }: Omit<Telling, "messageCount">,
+): Promise<Told | undefined> {
+  for (let seen = given; ; seen = undefined) {
+    const { line, messageCount } = await deps.store.readSession(session, 1);
+    const [head] = line;
+    if (!head) return undefined;
+    const told = await tell(deps, head, { seen, options, messageCount });
+    if (isInLine(told.run, session, head)) return { head, told };
+    await dropLost(deps, session, head, { seen: told.run, messageCount });
+  }
+}
+
+function isInLine(run: Run | null, session: string, { round }: LineEntry): boolean {
+  return run?.session === session && lineEntryOf(run)?.round === round;
+}
+
+/** The calls that the run left open get an answer: servers refuse a transcript with some that have none. */
+async function dropLost(
+  { store, logger }: Deps,
+  session: string,
+  entry: LineEntry,
+  { seen, messageCount }: Omit<LostTurn, "messages">,
+): Promise<void> {
+  const [last] = await store.readMessages(sessionTranscript(session), messageCount - 1, messageCount);
+  const early = await store.readResults(entry.runId);
+  const messages = callsOf(last).map(
+    ({ callId, id, name }): Message =>
+      early[callId] ?? {
+        role: "tool",
+        callId,
+        toolCallId: id,
+        name,
+        content: `Outcome unknown: the record of the run that called "${name}" was lost.`,
+        outcome: "unknown",
+      },
+  );
+  if (await store.dropFromLine(session, entry, { seen, messageCount, messages })) {
+    logger.warn(
+      { runId: entry.runId, session },
+      "a run in a session's line is not there any more: the next one goes on",
+    );
+  }
+}
+
+function callsOf(message: Message | undefined): ToolCall[] {
+  return message?.role === "assistant" ? (message.toolCalls ?? []) : [];
+}
+
+/** Takes a removed run out of its session's line, and tells whoever is first then: done for a run that cannot do it itself. */
+export async function leaveLine(deps: Deps, session: string, runId: string): Promise<void> {
+  await tellFirst(deps, session, { options: { sweepable: true } });
+  const { line, messageCount } = await deps.store.readSession(session, mostInLine);
+  for (const entry of line.slice(1)) {
+    if (entry.runId === runId) await dropLost(deps, session, entry, { seen: null, messageCount });
+  }
+}
+
+const mostInLine = 1_000;
+
+/**
+ * Looks at the line of every session in which a run waits: of a run whose record is lost nobody knows which it was in, and
+ * those behind it owe nothing themselves.
+ */
+export async function wakeSessions(deps: Deps): Promise<void> {
+  const seen = new Set<string>();
+  // A retried run may wait too.
+  for (const status of ["queued", "running"] as const) {
+    let cursor: string | undefined;
+    do {
+      const page = await deps.store.list({ status, limit: runsAsked, cursor });
+      for (const { session, place } of page.runs) {
+        if (session === undefined || place?.state !== "queued" || seen.has(session)) continue;
+        seen.add(session);
+        const what = "the line of a session could not be looked at";
+        await quietly(deps.logger, { session }, what, () => tellFirst(deps, session, { options: { sweepable: true } }));
+      }
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+  }
+}
 
 /** Nobody appends to the transcript until the head of the line was told, so its length is that of the same look. */
 async function tell(
@@ -53,7 +139,7 @@ async function tell(
   { messageCount, seen, options }: Telling,
 ): Promise<AdvanceResult> {
   const { store, advance } = deps;
-  const head = seen.runId === runId ? seen : await store.load(runId);
+  const head = seen?.runId === runId ? seen : await store.load(runId);
   let result: AdvanceResult = { run: head, change: null };
   if (head?.place?.round === round && waitsForSession(head)) {
     const inputAgain = await readInputAgain(store, head, messageCount);

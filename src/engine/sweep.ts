@@ -17,6 +17,8 @@ export type SweepDeps = {
   clock: Clock;
   logger: Logger;
   telemetry?: Pick<Telemetry, "count"> | undefined;
+  /** Looks at the lines of all sessions: those behind a run whose record is lost owe nothing, and would wait for ever. */
+  wakeSessions?: (() => Promise<void>) | undefined;
 };
 
 export type SweeperDeps = SweepDeps & RetentionDeps;
@@ -39,6 +41,7 @@ export async function sweep(deps: SweepDeps): Promise<number> {
   const before = clock.now() - owedForMs;
   const failures = createFailures();
   let repaired = 0;
+  let lost = 0;
   for (let offset = 0; ; ) {
     const runIds = await store.owing(before, pageSize, offset);
     offset += runIds.length;
@@ -47,10 +50,13 @@ export async function sweep(deps: SweepDeps): Promise<number> {
       const fixed = await Promise.all(some.map((runId) => sweepRun(deps, runId, failures)));
       repaired += fixed.reduce<number>((sum, count) => sum + (count ?? 0), 0);
       // The next page begins so much earlier.
-      offset -= fixed.filter((count) => count === null).length;
+      const gone = fixed.filter((count) => count === null).length;
+      offset -= gone;
+      lost += gone;
     }
     if (runIds.length < pageSize) break;
   }
+  if (lost > 0) await deps.wakeSessions?.();
   failures.tell(deps.logger);
   return repaired;
 }

@@ -3,21 +3,36 @@ import { runStatuses } from "../core/run.ts";
 import type { Damage, RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
-import { dropOwingScript, removeDamagedScript } from "./lost-scripts.ts";
+import { dropFromLineScript, dropOwingScript, removeDamagedScript } from "./lost-scripts.ts";
 import { runScript } from "./read.ts";
 import { type DamagedRun, findAgents, findMembers, readDamage } from "./read-damage.ts";
+import { encodeEntry } from "./run-codec.ts";
 import { compactReader } from "./run-schema.ts";
 
 type Context = { connection: RedisConnection; keys: Keys };
 
 /** What takes a run whose record is lost or damaged out of the way of others. */
-export function createLostRecords(context: Context): Pick<RunStore, "dropOwing" | "removeDamaged"> {
+export function createLostRecords(context: Context): Pick<RunStore, "dropOwing" | "removeDamaged" | "dropFromLine"> {
   const { connection, keys } = context;
   return {
     async dropOwing(runId) {
       const input = { keys: [keys.run(runId).head, keys.owing], args: [runId] };
       const [dropped] = await connection.use((client) => runScript(client, dropOwingScript, input));
       return dropped === 1;
+    },
+    async dropFromLine(session, { runId, round }, { seen, messageCount, messages }) {
+      const { line, messages: transcript } = keys.session(session);
+      // Its commits are over, so no other entry has this token.
+      const token = `lost.${round}.${runId}`;
+      const input = {
+        keys: [keys.run(runId).head, line, transcript],
+        args: [
+          ...[`${round}:${runId}`, messageCount, seen?.revision ?? "", seen?.token ?? ""],
+          ...messages.map((message) => encodeEntry(token, message)),
+        ],
+      };
+      const [dropped] = await connection.use((client) => runScript(client, dropFromLineScript, input));
+      return Number(dropped) > 0;
     },
     removeDamaged: (runId) => removeDamaged(context, runId),
   };
@@ -54,7 +69,7 @@ function toArguments(
       ...keys.listsByStatus,
       ...agents.map(keys.listByAgent),
       ...(tenant === "" ? [] : [keys.listByTenant(tenant), keys.countsOfTenant(tenant)]),
-      ...(session === "" ? [] : [keys.listBySession(session), keys.session(session).line, keys.idleSessions]),
+      ...(session === "" ? [] : [keys.listBySession(session), keys.idleSessions]),
     ],
     args: [
       ...[type, said(rev), said(tok), runId, tenant, session, compactReader],

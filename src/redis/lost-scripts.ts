@@ -11,8 +11,8 @@ return {redis.call('ZREM', KEYS[2], ARGV[1])}
  * under is told by the sets that it is found in.
  *
  * KEYS: 1 head, 2 messages, 3 results, 4 feed, 5 live, 6 what was cut out of results, 7 owing, 8 counts, then sets: of ends,
- * of all runs, of the statuses, of the agents; with a tenant its listing set and its counts; with a session its listing set,
- * its line, and the sessions that have no run.
+ * of all runs, of the statuses, of the agents; with a tenant its listing set and its counts; with a session its listing set
+ * and the sessions that have no run. Its place in that session's line it leaves behind: see `dropFromLineScript`.
  * ARGV: 1 type of the head, 2 revision and 3 token ("=" before them; "" for none), 4 run id, 5 tenant and 6 session ("" for
  * none), 7 readers from which on runs are counted under their status, and how many 8 sets of ends, 9 statuses, 10 agents and
  * 11 members follow, then the last three. Returns {1} if it is gone, {0} if its head is another one.
@@ -55,12 +55,25 @@ if ARGV[5] ~= '' then
 end
 if ARGV[6] ~= '' then
   take(KEYS[at + 1])
-  for _, entry in ipairs(redis.call('LRANGE', KEYS[at + 2], 0, -1)) do
-    if string.match(entry, ':(.*)$') == id then redis.call('LREM', KEYS[at + 2], 0, entry) end
-  end
   if redis.call('EXISTS', KEYS[at + 1]) == 0 then
-    redis.call('ZADD', KEYS[at + 3], redis.call('TIME')[1] .. '000', ARGV[6])
+    redis.call('ZADD', KEYS[at + 2], redis.call('TIME')[1] .. '000', ARGV[6])
   end
 end
 return {1}
+`;
+
+/**
+ * Takes an entry out of a session's line, unless its run is another one than was seen. KEYS: 1 head, 2 line, 3 the session's
+ * transcript. ARGV: 1 the entry, 2 how long the transcript is, 3 revision and 4 token of the head ("" for none), then what
+ * closes the transcript if the entry comes first. Returns {how many entries went}.
+ */
+export const dropFromLineScript = `
+local stored = redis.call('HMGET', KEYS[1], 'rev', 'tok')
+local isSeen = stored[1] == ARGV[3] and stored[2] == ARGV[4]
+if not isSeen and redis.call('EXISTS', KEYS[1]) == 1 then return {0} end
+if redis.call('LINDEX', KEYS[2], 0) == ARGV[1] then
+  if redis.call('LLEN', KEYS[3]) ~= tonumber(ARGV[2]) then return {0} end
+  for i = 5, #ARGV do redis.call('RPUSH', KEYS[3], ARGV[i]) end
+end
+return {redis.call('LREM', KEYS[2], 0, ARGV[1])}
 `;

@@ -102,7 +102,9 @@ async function lookElsewhere(placement: Placement, { runId }: Run): Promise<Comm
 }
 
 /** What concerns a session is in its shard, and so are its runs. */
-function sessionsOf(placement: Placement): Pick<RunStore, "readSession" | "claimInput" | "confirmInput"> {
+function sessionsOf(
+  placement: Placement,
+): Pick<RunStore, "readSession" | "dropFromLine" | "claimInput" | "confirmInput"> {
   const { store, of, learn } = placement;
   return {
     async readSession(session, limit) {
@@ -111,6 +113,7 @@ function sessionsOf(placement: Placement): Pick<RunStore, "readSession" | "claim
       for (const { runId } of state.line) learn(runId, shard);
       return state;
     },
+    dropFromLine: (session, entry, lost) => store(of(session)).dropFromLine(session, entry, lost),
     async claimInput(session, inputId, inputHash, refusedBy) {
       const shard = of(session);
       const own = store(shard);

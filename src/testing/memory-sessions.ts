@@ -19,10 +19,10 @@ export type MemorySessions = {
   forget(run: Run): void;
   /** Drops what is kept of a session. */
   drop(session: string): void;
-  readers: Pick<RunStore, "readMessages" | "readSession" | "claimInput" | "confirmInput">;
+  readers: Pick<RunStore, "readMessages" | "readSession" | "dropFromLine" | "claimInput" | "confirmInput">;
 };
 
-export function createMemorySessions(records: ReadonlyMap<string, unknown>): MemorySessions {
+export function createMemorySessions(records: ReadonlyMap<string, { run: Run }>): MemorySessions {
   const transcripts = new Map<string, Message[]>();
   const lines = new Map<string, LineEntry[]>();
   const claims = new Map<string, InputClaim>();
@@ -49,11 +49,8 @@ export function createMemorySessions(records: ReadonlyMap<string, unknown>): Mem
     },
     forget({ runId, session }) {
       transcripts.delete(runId);
-      if (session === undefined) return;
-      lines.set(
-        session,
-        lineOf(session).filter((entry) => entry.runId !== runId),
-      );
+      const others = lineOf(session ?? "").filter((entry) => entry.runId !== runId);
+      if (session !== undefined) lines.set(session, others);
     },
     drop(session) {
       transcripts.delete(sessionTranscript(session));
@@ -67,6 +64,7 @@ export function createMemorySessions(records: ReadonlyMap<string, unknown>): Mem
         line: copy(lineOf(session).slice(0, limit)),
         messageCount: transcripts.get(sessionTranscript(session))?.length ?? 0,
       }),
+      dropFromLine: createDrop({ records, transcripts, lines }),
       async claimInput(session, inputId, inputHash, refusedBy) {
         const key = `${session} ${inputId}`;
         const held = claims.get(key);
@@ -80,6 +78,32 @@ export function createMemorySessions(records: ReadonlyMap<string, unknown>): Mem
         claims.set(`${session} ${inputId}`, { ...claim, taken: true });
       },
     },
+  };
+}
+
+type Parts = {
+  records: ReadonlyMap<string, { run: Run }>;
+  transcripts: Map<string, Message[]>;
+  lines: Map<string, LineEntry[]>;
+};
+
+function createDrop({ records, transcripts, lines }: Parts): RunStore["dropFromLine"] {
+  const isChanged = (runId: string, seen: Run | null): boolean => {
+    const held = records.get(runId)?.run;
+    return held !== undefined && (held.token !== seen?.token || held.revision !== seen.revision);
+  };
+  return async (session, entry, { seen, messageCount, messages }) => {
+    if (isChanged(entry.runId, seen)) return false;
+    const isMeant = ({ runId, round }: LineEntry): boolean => runId === entry.runId && round === entry.round;
+    const line = lines.get(session) ?? [];
+    if (line.findIndex(isMeant) === 0) {
+      const stored = transcripts.get(sessionTranscript(session)) ?? [];
+      if (stored.length !== messageCount) return false;
+      transcripts.set(sessionTranscript(session), [...stored, ...copy(messages)]);
+    }
+    const others = line.filter((other) => !isMeant(other));
+    lines.set(session, others);
+    return others.length < line.length;
   };
 }
 

@@ -101,6 +101,22 @@ export function sessionsContract(name: string, start: () => Promise<StoreUnderTe
       expect(await store.readMessages(sessionTranscript(session), 0, 9)).toEqual([user("input of a")]);
     });
 
+    test("a run keeps its place in line while it is there, unless it is another one", async () => {
+      const active = await enter(store, await begin(store, "a"), 0);
+      await begin(store, "b", { place: place("queued") });
+      const entry = { runId: "a", round: 1 };
+      const lost = { seen: null, messageCount: 1, messages: [user("closed")] };
+      expect(await store.dropFromLine(session, entry, lost)).toBe(false);
+      expect(await store.dropFromLine(session, { runId: "b", round: 1 }, lost)).toBe(false);
+      expect(await store.dropFromLine(session, { runId: "nobody", round: 1 }, lost)).toBe(false);
+      expect(await store.dropFromLine(session, entry, { ...lost, seen: { ...active, token: "other" } })).toBe(false);
+      expect(await store.dropFromLine(session, entry, { ...lost, seen: active, messageCount: 7 })).toBe(false);
+      expect(await line()).toEqual(["a 1", "b 1"]);
+      expect(await store.dropFromLine(session, entry, { ...lost, seen: active })).toBe(true);
+      expect(await line()).toEqual(["b 1"]);
+      expect(await store.readMessages(sessionTranscript(session), 0, 9)).toEqual([user("input of a"), user("closed")]);
+    });
+
     test("an ended run is owing until it has handed over", async () => {
       const done = await leave(store, await enter(store, await begin(store, "a"), 0));
       expect(await store.owing(at + 1, 10)).toEqual(["a"]);

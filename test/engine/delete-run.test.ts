@@ -22,7 +22,9 @@ function makeScene(changed: Partial<RunStore> = {}) {
     },
   };
   const announce = async (runId: string): Promise<void> => void told.push(`announce ${runId}`);
-  const deps = { store, signals: { ...bench.signals, announce }, logger: createSilentLogger() };
+  const advance = async () => ({ run: null, change: null });
+  const { queue } = bench;
+  const deps = { store, queue, advance, signals: { ...bench.signals, announce }, logger: createSilentLogger() };
   const engine = bench.process();
   return { bench, told, engine, start: () => engine.client.start("a", "go", { runId: "run-a" }), deps };
 }

@@ -1,6 +1,7 @@
 // Catches: a record that is lost or damaged and stays in the way for ever: owed, listed, counted, first in its session.
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Run } from "../../src/core/run.ts";
+import type { LineEntry } from "../../src/core/session.ts";
 import { sweep } from "../../src/engine/sweep.ts";
 import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
@@ -19,11 +20,19 @@ import {
   user,
 } from "../contract/run-fixtures.ts";
 import { begin, enter, place } from "../contract/session-fixtures.ts";
+import { startTestRedis, type TestRedis } from "../support/redis.ts";
 import { everything, type StoreSetup, setUpStore } from "./setup.ts";
+
+// Its own: what is asked here in large numbers would disturb those who listen to all commands of the shared one.
+let redis: TestRedis;
+beforeAll(async () => {
+  redis = await startTestRedis({ own: true });
+});
+afterAll(() => redis.stop());
 
 let setup: StoreSetup;
 beforeEach(() => {
-  setup = setUpStore();
+  setup = setUpStore(redis.url);
 });
 afterEach(() => setup.close());
 
@@ -148,8 +157,16 @@ describe("a run whose record is damaged is removed with all that is its own", ()
     expect(await store.removeDamaged("first")).toMatchObject({ why: expect.stringMatching(/2 entries, not 1/) });
     await cli("HDEL", keys.run("third").head, "head");
     expect(await store.removeDamaged("third")).toMatchObject({ session: "chat-1" });
-    expect((await store.readSession("chat-1", 10)).line).toEqual([{ runId: "second", round: 1 }]);
     expect(await cli("EXISTS", keys.idleSessions)).toBe(0);
+    // Who takes them out of the line also closes what the first one left open.
+    const [one, two, three] = (await store.readSession("chat-1", 10)).line;
+    const closing = { seen: null, messageCount: 1, messages: [user("closed")] };
+    expect(await store.dropFromLine("chat-1", one as LineEntry, closing)).toBe(false);
+    expect(await store.dropFromLine("chat-1", two as LineEntry, closing)).toBe(false);
+    expect(await store.dropFromLine("chat-1", three as LineEntry, closing)).toBe(true);
+    expect(await store.dropFromLine("chat-1", one as LineEntry, { ...closing, messageCount: 2 })).toBe(true);
+    expect(await store.readSession("chat-1", 10)).toEqual({ line: [{ runId: "second", round: 1 }], messageCount: 3 });
+    expect(await store.readMessages("session:chat-1", 2, 3)).toEqual(closing.messages);
     expect(await store.commit(change(first))).toEqual({ committed: false, run: null });
   });
 });
