@@ -16,6 +16,10 @@ export async function readHead(connection: RedisConnection, keys: Keys, runId: s
   return decodeHead(runId, fields);
 }
 
+// A transaction of the client library costs it much more: it copies all scripts of the connection into each.
+const headWithEntriesScript =
+  "return {redis.call('HGETALL', KEYS[1]), redis.call('LRANGE', KEYS[2], ARGV[1], ARGV[2])}";
+
 /** The head and a range of the transcript as of the same moment, in one round trip. */
 export async function readHeadWithEntries(
   connection: RedisConnection,
@@ -24,16 +28,10 @@ export async function readHeadWithEntries(
   range: [from: number, to: number],
 ): Promise<{ run: Run | null; entries: Entry[] }> {
   const { head, messages } = keys.run(runId);
-  const [fields, rows] = await connection.use(async (client) => {
-    const replies =
-      (await client
-        .multi()
-        .hgetall(head)
-        .lrange(messages, ...range)
-        .exec()) ?? [];
-    return replies.map(unwrap) as [Record<string, string>, string[]];
-  });
-  const run = decodeHead(runId, fields);
+  const input = { keys: [head, messages], args: range };
+  const reply = await connection.use((client) => runScript(client, headWithEntriesScript, input));
+  const [pairs, rows] = reply as unknown as [string[], string[]];
+  const run = decodeHead(runId, toFields(pairs));
   if (!run) return { run, entries: [] };
   return { run, entries: toEntries(rows, runId) };
 }

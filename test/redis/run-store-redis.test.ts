@@ -211,14 +211,15 @@ describe("what lies in Redis", () => {
   });
 });
 
-/** Every command on this store's keys while `act` runs. */
+/** Every command on this store's keys while `act` runs, those of scripts too; names in lower case. */
 async function commandsOf(act: () => Promise<unknown>): Promise<string[][]> {
   const { connection, keys } = setup;
   const monitor = await (connection.client as Redis).duplicate({ lazyConnect: false }).monitor();
   const commands: string[][] = [];
   monitor.on(
     "monitor",
-    (_time: string, args: string[]) => void (args.join(" ").includes(keys.prefix) && commands.push(args)),
+    (_time: string, [name = "", ...args]: string[]) =>
+      void (args.join(" ").includes(keys.prefix) && commands.push([name.toLowerCase(), ...args])),
   );
   await act();
   await connection.client.get(`${keys.prefix}:last`);

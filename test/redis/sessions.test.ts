@@ -30,7 +30,9 @@ async function rangesOf(act: () => Promise<unknown>): Promise<string[]> {
   await vi.waitFor(() => expect(commands.at(-1)).toContain(`${keys.prefix}:last`));
   monitor.stream.destroy(); // what others do meanwhile would come in after the end of the monitoring, and nobody takes it
   monitor.disconnect();
-  return commands.filter(([name]) => name === "lrange").map(([, key, ...range]) => [key, ...range].join(" "));
+  return commands
+    .filter(([name]) => name?.toLowerCase() === "lrange")
+    .map(([, key, ...range]) => [key, ...range].join(" "));
 }
 
 describe("the transcript of a session", () => {
