@@ -43,8 +43,11 @@ export type LiveDelta = { turn: number; attempt: number; execution: string; text
 /** A session's line, the active run first, and how long its transcript is, as of the same moment. */
 export type SessionState = { line: LineEntry[]; messageCount: number };
 
-/** A record that was removed because no commit to it could succeed: what was wrong with it, in words, and its session as far as that was told. */
-export type Damage = { why: string; session?: string | undefined };
+/**
+ * A record that was removed because no commit to it could succeed: what was wrong with it, in words, and its session; null:
+ * it had none, undefined: it cannot be told.
+ */
+export type Damage = { why: string; session?: string | null | undefined };
 
 /** `seen`: who has the id now; `messages`: what closes the transcript, `messageCount` long. */
 export type LostTurn = { seen: Run | null; messageCount: number; messages: Message[] };

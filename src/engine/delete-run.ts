@@ -6,7 +6,7 @@ import type { RunStore, Signals } from "../ports.ts";
 import { isSameRun } from "./advance.ts";
 import type { EngineDeps } from "./deps.ts";
 import { quietly } from "./quietly.ts";
-import { leaveLine } from "./session.ts";
+import { leaveLine, wakeSessions } from "./session.ts";
 import { isWaitedFor } from "./waited-for.ts";
 
 type Deps = Pick<EngineDeps, "store" | "queue" | "advance" | "logger"> & { signals: Signals };
@@ -73,9 +73,11 @@ async function removeDamaged(deps: Deps, runId: string, refusal: DroverError): P
   logger.warn({ runId, error: damage.why }, "a run was deleted whose record was damaged");
   await announce(deps, runId);
   const { session } = damage;
-  if (session !== undefined) {
+  if (session !== null) {
     const what = "the session of a deleted run could not be looked at; its next start looks again";
-    await quietly(logger, { runId, session }, what, () => leaveLine(deps, session, runId));
+    await quietly(logger, { runId, session }, what, () =>
+      session === undefined ? wakeSessions(deps) : leaveLine(deps, session, runId),
+    );
   }
   return { damage: damage.why };
 }

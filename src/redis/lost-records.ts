@@ -58,7 +58,8 @@ function toArguments(
   { members, agents }: { members: string[]; agents: string[] },
 ): { keys: string[]; args: (string | number)[] } {
   const { head, messages, results, feed, live, outputs } = keys.run(runId);
-  const { tenant = "", session = "" } = run;
+  const { tenant = "" } = run;
+  const session = run.session ?? "";
   const said = (value: string | null): string => (value === null ? "" : `=${value}`);
   const sizes = [endedStatuses.length, runStatuses.length, agents.length, members.length];
   return {

@@ -19,7 +19,7 @@ export type DamagedRun = {
   run: {
     createdAt?: number | undefined;
     agent?: string | undefined;
-    session?: string | undefined;
+    session?: string | null | undefined;
     tenant?: string | undefined;
   };
 };
@@ -40,7 +40,7 @@ export async function readDamage(context: Context, runId: string): Promise<Damag
   const { type, fields, feed } = record;
   const fixed = fixedSchema.safeParse(parseJson(fields.fixed)).data;
   const created = createdSchema.safeParse(parseJson(feed.first)).data;
-  const run = fixed ?? (created ? { createdAt: created.at } : {});
+  const run = fixed ? { ...fixed, session: fixed.session ?? null } : { createdAt: created?.at };
   return { why, type, rev: fields.rev ?? null, tok: fields.tok ?? null, run };
 }
 

@@ -258,7 +258,7 @@ export class DamagedRecord extends DroverError {
   readonly why: string;
 
   constructor(where: string, why: string) {
-    const runId = /(?:^|of )run (\S+)$/.exec(where)?.[1];
+    const runId = /(?:^|of )run (\S+)$|^transcript of ([^\s:]+)$/.exec(where)?.slice(1).find(Boolean);
     const otherwise = runId === undefined ? "delete it" : `delete the run: drover delete ${runId}`;
     super("invalid", `The stored record of ${where} is damaged (${why}). Restore it from a backup, or ${otherwise}`);
     this.why = why;

@@ -145,6 +145,14 @@ test("the deletion of a damaged run lets those behind it go on", async () => {
   expect(problemsOf(await transcript())).toEqual([]);
 });
 
+test("so does that of one whose record is gone, though its session cannot be told", async () => {
+  await wait();
+  await lose("r1");
+  expect(await engine.client.delete("r1")).toEqual({ damage: "its head is gone" });
+  await drain();
+  expect((await texts()).slice(-3)).toEqual([closed, "in r2", "answer of r2"]);
+});
+
 test("a run that took the id of a lost one, in another session, holds nobody up", async () => {
   await wait();
   await lose("r1");
