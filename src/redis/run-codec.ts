@@ -149,9 +149,9 @@ export function decodeHead(runId: string, fields: Record<string, string>): Run |
   if (min > schemaVersion) throw newer(runId, min);
   const fixed = parse(fixedSchema, fields, `run ${runId}`);
   const raw = {
-    ...parseObject(fields.fixed, `run ${runId}`),
-    ...parseObject(fields.head, `run ${runId}`),
-    ...(fields.summary === undefined ? {} : { summary: parseObject(fields.summary, `run ${runId}`) }),
+    ...parseObject(fields.fixed, `run ${runId}`, "fixed"),
+    ...parseObject(fields.head, `run ${runId}`, "head"),
+    ...(fields.summary === undefined ? {} : { summary: parseObject(fields.summary, `run ${runId}`, "summary") }),
   };
   const head = parse(headSchema, raw, `run ${runId}`);
   const unknown = Object.entries(raw).filter(([name]) => !knownFields.has(name));
@@ -177,7 +177,7 @@ export function decodeHead(runId: string, fields: Record<string, string>): Run |
 
 /** The id of a call is in the name of its field. */
 function decodeCall(runId: string, name: string, json: string): OpenCall {
-  const call = { ...parseObject(json, `run ${runId}`), callId: name.slice(callPrefix.length) };
+  const call = { ...parseObject(json, `run ${runId}`, name), callId: name.slice(callPrefix.length) };
   return parse(callSchema, call, `${name} of run ${runId}`) as unknown as OpenCall;
 }
 
@@ -233,15 +233,16 @@ export function parseStored<T>(schema: z.ZodType<T>, json: string, where: string
   return parse(schema, parseJson(json, where), where);
 }
 
-function parseObject(json: string | undefined, where: string): Record<string, unknown> {
-  return parse(objectSchema, parseJson(json ?? "", where), where);
+function parseObject(json: string | undefined, where: string, field: string): Record<string, unknown> {
+  if (json === undefined) throw damaged(where, `${field} is gone`);
+  return parse(objectSchema, parseJson(json, where, field), where);
 }
 
-function parseJson(json: string, where: string): unknown {
+function parseJson(json: string, where: string, what = "it"): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw damaged(where, "it is not JSON");
+    throw damaged(where, `${what} is not JSON`);
   }
 }
 

@@ -92,7 +92,7 @@ test("a run whose record is damaged can be told from the error, and deleted as i
   await redis("HDEL", head, "fixed");
   expect((await drover("show", "spoiled-1")).stderr).toMatch(/damaged .*delete the run: drover delete spoiled-1/);
   const deleted = await drover("delete", "spoiled-1");
-  const told = "spoiled-1  deleted; its record was damaged: it is not JSON\n";
+  const told = "spoiled-1  deleted; its record was damaged: fixed is gone\n";
   expect(deleted).toMatchObject({ code: 0, stdout: told });
   expect(await drover("delete", "spoiled-1")).toMatchObject({ code: 1 });
   await producer.start("nobody", "x", { runId: "spoiled-1" });

@@ -90,8 +90,12 @@ const spoils: [what: string, why: RegExp, spoil: Spoil][] = [
   ["no rev", /rev does not fit/, (cli, { head }) => cli("HDEL", head, "rev")],
   ["no tok", /tok does not fit/, (cli, { head }) => cli("HDEL", head, "tok")],
   ["a status there is not", /status does not fit/, (cli, { head }) => cli("HSET", head, "status", "odd")],
-  ["no moving part", /not JSON/, (cli, { head }) => cli("HDEL", head, "head")],
-  ["a call that cannot be read", /not JSON/, (cli, { head }) => cli("HSET", head, "call:call-1-1", "{")],
+  ["no moving part", /^head is gone/, (cli, { head }) => cli("HDEL", head, "head")],
+  [
+    "a call that cannot be read",
+    /^call:call-1-1 is not JSON/,
+    (cli, { head }) => cli("HSET", head, "call:call-1-1", "{"),
+  ],
   ["no transcript", /transcript has 0 entries, not 1/, (cli, { messages }) => cli("DEL", messages)],
   ["a transcript of another type", /transcript is a string/, retype("messages")],
   ["no feed", /feed has 0 entries, not 2/, (cli, { feed }) => cli("DEL", feed)],
@@ -102,12 +106,12 @@ const spoils: [what: string, why: RegExp, spoil: Spoil][] = [
 ];
 /** Of these it is not known any more whose run it was. */
 const anonymous: [what: string, why: RegExp, spoil: Spoil][] = [
-  ["no fixed part", /not JSON/, (cli, { head }) => cli("HDEL", head, "fixed")],
+  ["no fixed part", /^fixed is gone/, (cli, { head }) => cli("HDEL", head, "fixed")],
   ["no head", /head is gone/, (cli, { head }) => cli("DEL", head)],
   ["a head of another type", /head is a string/, retype("head")],
   [
     "no fixed part and no feed",
-    /not JSON/,
+    /^fixed is gone/,
     async (cli, { head, feed }) => [await cli("HDEL", head, "fixed"), await cli("DEL", feed)],
   ],
 ];
