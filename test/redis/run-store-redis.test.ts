@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 // What only the store on Redis promises: what lies in Redis, what goes over the wire, and what damage does.
-import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { FeedEntry } from "../../src/core/event.ts";
 import type { OpenCall, Run } from "../../src/core/run.ts";
 import { toCommitArguments } from "../../src/redis/commit-plan.ts";
@@ -21,12 +21,19 @@ import {
   user,
 } from "../contract/run-fixtures.ts";
 import { startLossyRelay } from "../support/lossy-relay.ts";
-import { startTestRedis, testPrefix } from "../support/redis.ts";
+import { startTestRedis, type TestRedis, testPrefix } from "../support/redis.ts";
 import { type StoreSetup, setUpStore } from "./setup.ts";
+
+// Its own: the client library cannot bear that others send commands while it begins to listen to all of them.
+let server: TestRedis;
+beforeAll(async () => {
+  server = await startTestRedis({ own: true });
+});
+afterAll(() => server.stop());
 
 let setup: StoreSetup;
 beforeEach(() => {
-  setup = setUpStore();
+  setup = setUpStore(server.url);
 });
 afterEach(() => setup.close());
 
@@ -68,7 +75,7 @@ describe("the commit script", () => {
   });
 
   test("commits once when the connection breaks before the reply, every time", async () => {
-    const relay = await startLossyRelay(inject("redisUrl"));
+    const relay = await startLossyRelay(server.url);
     const lossy = setUpStore(relay.url);
     let run = await created(lossy.store);
     for (let round = 0; round < 20; round += 1) {
@@ -444,7 +451,7 @@ describe("big installations", () => {
   });
 
   test("two stores under different prefixes share nothing", async () => {
-    const other = setUpStore(inject("redisUrl"), testPrefix());
+    const other = setUpStore(server.url, testPrefix());
     await created(setup.store);
     expect(await other.store.load("run-a")).toBeNull();
     expect((await other.store.list({})).runs).toEqual([]);

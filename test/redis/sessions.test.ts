@@ -1,18 +1,25 @@
 import type { Redis } from "ioredis";
 // What the store on Redis does with the list that the runs of a session share: what is read of it, by whom, and what
 // a failover does to it.
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Message } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
 import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { change, committed, message, user } from "../contract/run-fixtures.ts";
 import { begin, enter, leave, session } from "../contract/session-fixtures.ts";
-import { startTestRedis } from "../support/redis.ts";
+import { startTestRedis, type TestRedis } from "../support/redis.ts";
 import { type StoreSetup, setUpStore } from "./setup.ts";
+
+// Its own: the client library cannot bear that others send commands while it begins to listen to all of them.
+let server: TestRedis;
+beforeAll(async () => {
+  server = await startTestRedis({ own: true });
+});
+afterAll(() => server.stop());
 
 let setup: StoreSetup;
 beforeEach(() => {
-  setup = setUpStore();
+  setup = setUpStore(server.url);
 });
 afterEach(() => setup.close());
 
