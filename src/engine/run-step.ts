@@ -20,10 +20,10 @@ import { performTool } from "./tool-step.ts";
 const isolateAfter = 3;
 /**
  * Begun alone this often without an outcome, it is poison even if nobody saw its child die. Higher than the other: a child
- * whose worker is killed or stopped from outside has reported nothing either, and where workers die once a second, three
- * such losses in a row befall innocent steps.
+ * whose worker is killed or stopped from outside has reported nothing either, and where workers die once a second on a busy
+ * machine, six such losses in a row befall one innocent step in a thousand.
  */
-const isolatedStartsAllowed = 6;
+const isolatedStartsAllowed = 12;
 /** A step that meets a bug of ours this often ends its run. */
 const crashesAllowed = 5;
 

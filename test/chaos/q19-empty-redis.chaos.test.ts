@@ -85,7 +85,8 @@ describe("a Redis that is killed at any moment while runs are started", () => {
     const world = await makeWorld({ respond, server });
     await world.work();
     const starting = startUntilGone(world);
-    await sleep(random.between(100, isLong ? 2_000 : 400));
+    await eventually(async () => (await world.drover.list({ limit: 1 })).runs[0]);
+    await sleep(random.between(0, isLong ? 2_000 : 400));
     const killedAt = performance.now();
     await server.kill9();
     const acknowledged = await starting;
