@@ -209,3 +209,9 @@ describe("a summary's request", () => {
     expect(many).toContain("[user] 199");
   });
 });
+
+test("a stored plan with reminders of a goal that is not known any more is rendered without them", () => {
+  const messages = [user("go"), ...turn(1)];
+  const stored = { messages: [[0, 3]] satisfies [number, number][], reminders: [2] };
+  expect(renderWindow(stored, { messages, goal: undefined, cutText })).toEqual(messages);
+});
