@@ -65,7 +65,7 @@ describe("text", () => {
     // Some 50 ms here; a quadratic search would take minutes.
     const startedAt = performance.now();
     redactor.text(text);
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(performance.now() - startedAt).toBeLessThan(20_000);
   });
 });
 

@@ -159,7 +159,7 @@ describe("a cancel", () => {
     expect(await run.status()).toMatchObject({ status: "running" });
     const cancelledAt = performance.now();
     await run.cancel({ by: "p" });
-    expect((await aborted.promise) - cancelledAt).toBeLessThan(100);
+    expect((await aborted.promise) - cancelledAt).toBeLessThan(1_000);
     expect(await run.result({ timeoutMs: 5_000 })).toMatchObject({ status: "cancelled" });
   });
 
@@ -188,7 +188,7 @@ describe("a cancel", () => {
     await entered.promise;
     const cancelledAt = performance.now();
     await run.cancel({ by: "p" });
-    expect((await aborted.promise) - cancelledAt).toBeLessThan(100);
+    expect((await aborted.promise) - cancelledAt).toBeLessThan(1_000);
     await run.result({ timeoutMs: 5_000 });
     await watching;
     expect(texts.join("")).not.toContain("half a summ");
