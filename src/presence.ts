@@ -9,8 +9,8 @@ import type { AgentCode, AgentRegistry, Clock, KnownAgent, Logger, Presence, Wor
 /** How often a worker tells of itself, and how long it counts as there after that. */
 const tellEveryMs = 5_000;
 const ttlMs = 15_000;
-/** A worker that stops does not wait longer than this for Redis to hear it; its time then runs out. */
-const leaveWithinMs = 1_000;
+/** A worker that starts or stops does not wait longer than this for Redis to hear it. */
+const heardWithinMs = 1_000;
 
 export type PresenceOptions = {
   presence: Presence;
@@ -26,7 +26,12 @@ export type PresenceOptions = {
 };
 
 /** Tells the fleet of this worker until it stops. Nothing here rejects or holds the process: work does not depend on it. */
-export function startPresence(options: PresenceOptions): { tellAgain(): Promise<void>; stop(): Promise<void> } {
+export function startPresence(options: PresenceOptions): {
+  /** Resolves when the fleet has heard of it, or after a second. */
+  told(): Promise<void>;
+  tellAgain(): Promise<void>;
+  stop(): Promise<void>;
+} {
   const { presence, clock, logger, served } = options;
   const startedAt = clock.now();
   const names = [...served.keys()];
@@ -65,6 +70,7 @@ export function startPresence(options: PresenceOptions): { tellAgain(): Promise<
   tellUnlessTelling();
   const timer = setInterval(tellUnlessTelling, tellEveryMs).unref();
   return {
+    told: () => forAWhile(telling),
     /** What is being told may be from before. */
     async tellAgain() {
       await telling;
@@ -73,14 +79,18 @@ export function startPresence(options: PresenceOptions): { tellAgain(): Promise<
     },
     async stop() {
       clearInterval(timer);
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const limit = setTimeout(resolve, leaveWithinMs);
       // After a telling that is under way, or it would be there again.
-      const leaving = Promise.resolve(telling).then(() => presence.leave(options.worker.id));
-      await Promise.race([leaving, late]).catch(() => {});
-      clearTimeout(limit);
+      await forAWhile(Promise.resolve(telling).then(() => presence.leave(options.worker.id)));
     },
   };
+}
+
+/** Waits for what Redis is asked to hear. Never rejects. */
+async function forAWhile(hearing: Promise<void> | undefined): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const limit = setTimeout(resolve, heardWithinMs);
+  await Promise.race([hearing, late]).catch(() => {});
+  clearTimeout(limit);
 }
 
 /** @param queues those that the agent's tools name. */

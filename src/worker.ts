@@ -126,6 +126,8 @@ async function takeSteps(
     isPaused: pause.isPaused,
   });
   pause.tellBy(presence.tellAgain);
+  // Whoever starts runs once `work()` has resolved finds its agents known.
+  await presence.told();
   const stop = once(async () => {
     // It takes no more steps from now on, so it is none of those that serve the queues any more.
     await Promise.all([worker.stop(), presence.stop()]);

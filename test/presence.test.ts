@@ -122,3 +122,23 @@ test("while one telling waits for Redis, no other is sent", async () => {
   await pass(60_000);
   expect(told).toBe(1);
 });
+
+test("whoever waits until the fleet has heard of it waits for that, and for a second at most", async () => {
+  const heard = Promise.withResolvers<void>();
+  const { options, pass } = setUp({ tell: () => heard.promise });
+  const teller = startPresence(options);
+  const order: string[] = [];
+  const first = teller.told().then(() => order.push("told"));
+  await pass(500);
+  order.push("heard");
+  heard.resolve();
+  await first;
+  expect(order).toEqual(["heard", "told"]);
+  await teller.stop();
+
+  const { options: silent, pass: wait } = setUp({ tell: () => new Promise(() => {}) });
+  const mute = startPresence(silent);
+  const given = mute.told();
+  await wait(1_000);
+  await given;
+});
