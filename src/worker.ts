@@ -8,7 +8,7 @@ import { startSweeper } from "./engine/sweep.ts";
 import { createIds } from "./ids.ts";
 import { beginIsolated, endIsolated, isolatedStep } from "./isolate.ts";
 import type { Delivery } from "./ports.ts";
-import { startPresence } from "./presence.ts";
+import { type PresenceOptions, startPresence } from "./presence.ts";
 import { checkRedis, type Finding } from "./redis/check.ts";
 import { makeClient } from "./redis/redis-options.ts";
 import { watchSettings } from "./redis/watch-settings.ts";
@@ -116,11 +116,7 @@ async function takeSteps(
   const stopWatching = watchSettings({ ...backend, prefix: deps.prefix, durability: deps.durability, known });
   const id = createIds().token();
   const stopObserving = deps.telemetry.observeFleet(readInTurn(backend, id));
-  const presence = startPresence({
-    ...deps,
-    presence: backend.presence,
-    clock,
-    served: toServedBy(deps),
+  const presence = tellFleet(backend, deps, {
     worker: { id, queues: served, concurrency: worker.concurrency },
     running: () => worker.stats().running,
     isPaused: pause.isPaused,
@@ -149,6 +145,14 @@ async function takeSteps(
     resume: () => pause.set(false),
     stop,
   };
+}
+
+function tellFleet(
+  { presence, clock }: Backend,
+  deps: WorkerDeps,
+  own: Pick<PresenceOptions, "worker" | "running" | "isPaused">,
+): ReturnType<typeof startPresence> {
+  return startPresence({ ...deps, ...own, presence, clock, served: toServedBy(deps) });
 }
 
 /** Each shard has its own, so that one that cannot be reached holds up no other. */
