@@ -1,4 +1,4 @@
-import type { JobsOptions } from "bullmq";
+import type { JobJson } from "bullmq";
 import { z } from "zod";
 import type { Step } from "../core/owed.ts";
 import type { StepAddress } from "../ports.ts";
@@ -71,21 +71,20 @@ function toPriority(priority: number | undefined): number {
 }
 
 /**
- * The job of a step. `now` is Redis's time, and so is the timestamp: the due time, their sum, stays right whatever the
- * clock of this machine says.
+ * The job of a step, as BullMQ stores it. What becomes of it in the end is the worker's to say. `now` is Redis's time, and so
+ * is the timestamp: the due time, their sum, stays right whatever the clock of this machine says.
  */
-export function toJob(step: Step, now: number): { name: string; data: StepAddress; opts: JobsOptions } {
-  const delay = Math.max(0, (step.notBefore ?? 0) - now);
+export function toJob(step: Step, now: number): NewJob {
+  const { kind, runId, owedAt, index } = step;
+  const delay = Math.max(0, Math.ceil((step.notBefore ?? 0) - now));
+  const priority = toPriority(step.priority);
   return {
-    name: step.kind,
-    data: { runId: step.runId, owedAt: step.owedAt, index: step.index },
-    opts: {
-      jobId: toJobId(step),
-      timestamp: Math.trunc(now),
-      ...(delay > 0 ? { delay: Math.ceil(delay) } : {}),
-      priority: toPriority(step.priority),
-      removeOnComplete: true,
-      removeOnFail: true,
-    },
+    id: toJobId(step),
+    name: kind,
+    data: JSON.stringify({ runId, owedAt, index } satisfies StepAddress),
+    opts: delay > 0 ? { attempts: 0, priority, delay } : { attempts: 0, priority },
+    timestamp: Math.trunc(now),
   };
 }
+
+export type NewJob = Pick<JobJson, "id" | "name" | "data" | "opts" | "timestamp">;

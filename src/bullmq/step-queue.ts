@@ -5,7 +5,7 @@ import type { Step } from "../core/owed.ts";
 import type { Clock, Logger, StepQueue } from "../ports.ts";
 import { messageOf } from "./damping.ts";
 import type { RedisClient } from "./redis-client.ts";
-import { mayBeInFormerQueue, queueOf, queuePrefix, toJob, toJobId, toolQueue } from "./step-job.ts";
+import { mayBeInFormerQueue, type NewJob, queueOf, queuePrefix, toJob, toJobId, toolQueue } from "./step-job.ts";
 
 /** Events kept per queue, about. They hold ids and markers only; nobody needs old ones. */
 export const maxEvents = 200;
@@ -44,9 +44,10 @@ export function createStepQueue(options: {
   const addTo = async (name: string, steps: Step[]): Promise<void> => {
     const now = clock.now();
     const queue = await queues.open(name);
-    const [first, ...others] = steps.map((step) => toJob(step, now));
-    if (first && others.length === 0) await queue.add(first.name, first.data, first.opts);
-    else if (first) await queue.addBulk([first, ...others]);
+    await addJobs(
+      queue,
+      steps.map((step) => toJob(step, now)),
+    );
   };
 
   const add = async (steps: Step[]): Promise<void> => {
@@ -90,6 +91,27 @@ export function createStepQueue(options: {
     close: queues.close,
   };
 }
+
+/**
+ * Past the methods of the queue, which make an object of each job for the caller, at a price that shows in each step.
+ */
+async function addJobs(queue: Queue, jobs: NewJob[]): Promise<void> {
+  const backend = queue.getBackend();
+  const added = jobs.map((job) => ({ job: { ...untouched, ...job }, jobId: job.id, parentKeyOpts: {} }));
+  const [first] = added;
+  if (first && added.length === 1) await backend.addJob(first.job, first.jobId);
+  else if (first) await backend.addJobs(added);
+}
+
+/** What BullMQ keeps of a job's life, before it began. */
+const untouched = {
+  progress: 0,
+  attemptsMade: 0,
+  attemptsStarted: 0,
+  stalledCounter: 0,
+  failedReason: "",
+  returnvalue: "null",
+} as const;
 
 /**
  * Keys that somebody else has written. A job that is no hash fails every script that touches it, a lock without an end holds

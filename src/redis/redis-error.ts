@@ -121,3 +121,8 @@ const refusals = new Set(["ERR", "NOPERM"]);
 export function isRefusal(error: unknown): boolean {
   return refusals.has(redisErrorCode(error));
 }
+
+/** Whether the server has no text of the script whose hash it was given. It has done nothing then. */
+export function isUnknownScript(error: unknown): boolean {
+  return redisErrorCode(error) === "NOSCRIPT";
+}

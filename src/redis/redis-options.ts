@@ -5,6 +5,7 @@ import { makeClusterSubscriber } from "./cluster-subscriber.ts";
 import { tolerateHiddenInfo } from "./hidden-info.ts";
 import { redisErrorCode } from "./redis-error.ts";
 import { isCluster, isInstance, type RedisClient, type RedisTarget, toClient } from "./redis-target.ts";
+import { sendScriptsLean } from "./script-commands.ts";
 
 /**
  * What a connection is for.
@@ -60,6 +61,7 @@ function keepAsking(client: RedisClient): void {
 function makeForServer(given: Redis, ours: RedisOptions): Redis {
   const client = given.duplicate({ ...ours, ...(given.options.sentinels?.length ? failoverOptions(given, ours) : {}) });
   batchWrites(client);
+  sendScriptsLean(client);
   tolerateHiddenInfo(client);
   return client;
 }

@@ -64,8 +64,8 @@ describe("the age of what waits longest", () => {
   async function add(runId: string, agoMs: number, { inMs = 0, priority }: { inMs?: number; priority?: number } = {}) {
     const at = Date.now() - agoMs;
     const notBefore = inMs > 0 ? { notBefore: at + inMs } : {};
-    const { name, data, opts } = toJob({ ...step(runId, priority), ...notBefore }, at);
-    return queue.add(name, data, opts);
+    const { id, name, data, opts, timestamp } = toJob({ ...step(runId, priority), ...notBefore }, at);
+    return queue.add(name, JSON.parse(data), { ...opts, jobId: id, timestamp });
   }
   async function expectAge(ms: number): Promise<void> {
     const age = (await depthOf("model"))?.oldestAgeMs ?? Number.NaN;

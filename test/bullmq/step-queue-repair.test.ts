@@ -173,8 +173,7 @@ describe("what lies in Redis", () => {
     const plain = await bench.redis.hgetall(bench.key("model", "4-0-run-a"));
     expect(JSON.parse(plain.data ?? "")).toEqual({ runId: "run-a", owedAt: 4, index: 0 });
     expect(plain.priority).toBe("1000");
-    expect(JSON.parse(plain.opts ?? "")).toMatchObject({ removeOnComplete: true, removeOnFail: true });
-    expect(JSON.parse(plain.opts ?? "")).not.toHaveProperty("tm");
+    expect(JSON.parse(plain.opts ?? "")).toEqual({ attempts: 0, priority: 1_000 });
     const tool = await bench.redis.hgetall(bench.key("tools-browser", "4-1-run-a"));
     expect(JSON.parse(tool.data ?? "")).toEqual({ runId: "run-a", owedAt: 4, index: 1 });
     expect(tool.priority).toBe("7");

@@ -1,0 +1,88 @@
+import { createHash } from "node:crypto";
+import { Command, type Redis } from "ioredis";
+import { isUnknownScript } from "./redis-error.ts";
+
+/**
+ * Lets a client send its scripts at a fraction of what they cost in the library, which is the greatest single part of a
+ * busy worker's time: the library puts a command that holds bytes, as all of BullMQ's do, together from three pieces per
+ * argument. What they do stays the same: by their hash, and with their text where the server does not know it (first use of a
+ * connection, SCRIPT FLUSH). Scripts in a pipeline or a transaction go the library's way.
+ */
+export function sendScriptsLean(client: Redis): void {
+  const define = client.defineCommand.bind(client);
+  client.defineCommand = (name, definition) => {
+    define(name, definition);
+    const inLibrary = (client as unknown as Record<string, Run>)[name] as Run;
+    const send = toSender(client, definition.lua);
+    const { numberOfKeys } = definition;
+    // A pipeline takes over the functions of its client, and calls them as its own.
+    Object.assign(client, {
+      [name](this: unknown, ...args: Argument[]) {
+        if (this !== client) return inLibrary.apply(this, args);
+        return send(numberOfKeys === undefined ? args : [numberOfKeys, ...args]);
+      },
+    });
+  };
+}
+
+type Argument = string | number | Buffer | Argument[];
+type Run = (this: unknown, ...args: Argument[]) => unknown;
+
+/** `knownOn`: the connection over which the server was last given the text. */
+type Script = { lua: string; sha: string; knownOn: object | undefined };
+
+function toSender(client: Redis, lua: string): (args: Argument[]) => Promise<unknown> {
+  const script: Script = { lua, sha: createHash("sha1").update(lua).digest("hex"), knownOn: undefined };
+  return (args) => {
+    const command = new ScriptCommand(script, args, false);
+    client.sendCommand(command);
+    return command.promise.catch((error: unknown) => {
+      if (!isUnknownScript(error)) throw error;
+      return client.sendCommand(new ScriptCommand(script, args, true));
+    });
+  };
+}
+
+class ScriptCommand extends Command {
+  readonly #script: Script;
+  readonly #withText: boolean;
+
+  constructor(script: Script, args: Argument[], withText: boolean) {
+    super("evalsha", [script.sha, ...(args as string[])], { replyEncoding: "utf8" });
+    this.#script = script;
+    this.#withText = withText;
+  }
+
+  /** The library asks anew for each connection that it sends the command over. */
+  override toWritable(socket: object): string | Buffer {
+    const script = this.#script;
+    const isKnown = script.knownOn === socket && !this.#withText;
+    script.knownOn = socket;
+    this.name = isKnown ? "evalsha" : "eval";
+    this.args[0] = isKnown ? script.sha : script.lua;
+    return encodeCommand(this.name, this.args as (string | Buffer)[]);
+  }
+}
+
+/** A command as RESP has it on the wire (redis.io, "Redis serialization protocol specification"): a text if it holds no bytes. */
+export function encodeCommand(name: string, args: readonly (string | Buffer)[]): string | Buffer {
+  let text = `*${args.length + 1}\r\n$${name.length}\r\n${name}\r\n`;
+  const parts: (string | Buffer)[] = [];
+  for (const arg of args) {
+    if (typeof arg === "string") {
+      text += `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`;
+    } else {
+      parts.push(`${text}$${arg.length}\r\n`, arg);
+      text = "\r\n";
+    }
+  }
+  return parts.length === 0 ? text : joined([...parts, text]);
+}
+
+/** Of its exact size: what is small enough comes from the process's pool, which costs much less than memory of its own. */
+function joined(parts: readonly (string | Buffer)[]): Buffer {
+  const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0));
+  let at = 0;
+  for (const part of parts) at += typeof part === "string" ? bytes.write(part, at) : part.copy(bytes, at);
+  return bytes;
+}
