@@ -266,11 +266,11 @@ function makePass({ gates, states, line }: All, target: Target, who: Who): HeldP
       const { retryAfterMs = 0 } = outcome.failure;
       if (retryAfterMs > 0) told.push(states.pause(key, retryAfterMs));
     },
-    async end() {
+    end() {
       // A probe that never got to its call leaves the trying to another.
       if (isProbe) report("void");
       leave();
-      if (told.length > 0) await Promise.all(told);
+      return told.length > 0 ? Promise.all(told) : undefined;
     },
   };
 }

@@ -3,7 +3,7 @@ import type { Limits } from "../core/agent.ts";
 import { type AuditEntry, auditOf } from "../core/audit.ts";
 import type { Command } from "../core/command.ts";
 import { type DescribedCall, describedCalls } from "../core/described.ts";
-import { DroverError, isOutage, unknownRun } from "../core/errors.ts";
+import { DroverError, unknownRun } from "../core/errors.ts";
 import type { RunFeedEvent } from "../core/feed.ts";
 import type { InputMessage, Message } from "../core/message.ts";
 import type { TurnPage } from "../core/report.ts";
@@ -12,7 +12,6 @@ import { isEnded, type Run, type RunError, type StopReason, type Usage } from ".
 import { ownParts, transcriptOf, waitsForSession } from "../core/session.ts";
 import { nameOfRetry } from "../core/transition.ts";
 import type { Durable, RunStore, SchemaCheck, Signals } from "../ports.ts";
-import { isSameRun } from "./advance.ts";
 import type { Client } from "./client.ts";
 import { toInput } from "./command.ts";
 import { answerTo, type Decided, decideOn, readWholeFeed } from "./decide.ts";
@@ -21,6 +20,7 @@ import { outputOf } from "./output-of.ts";
 import { readKept } from "./read-kept.ts";
 import { type ReportDeps, readTurns, type TurnsOptions } from "./report.ts";
 import { type RunView, toView } from "./run-view.ts";
+import { type Found, waitForEnd } from "./wait-for-end.ts";
 
 /** `Output`: what a final answer is read as; text unless an agent with an `output` was given. */
 export type RunResult<Output = string> = {
@@ -204,84 +204,13 @@ async function placeInLine(store: RunStore, run: Run): Promise<Pick<RunView, "ah
 
 const mostAhead = 1_000;
 
-const lookEveryMs = 2_000;
-
-async function waitForEnd(
-  { client, signals, durable }: HandleDeps,
-  runId: string,
-  { timeoutMs, signal }: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined },
-): Promise<Run> {
-  const until = timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
-  let ring: () => void = () => {};
-  const unsubscribe = await signals.onEnd(runId, () => ring());
-  let known: Run | undefined;
-  try {
-    for (;;) {
-      const rung = new Promise<void>((resolve) => {
-        ring = resolve;
-      });
-      const run = await loadAgain(client, runId, known);
-      if (run && isEnded(run) && (await isSafe(durable, run))) return run;
-      known = run ?? known;
-      const leftMs = until - performance.now();
-      if (leftMs <= 0 || signal?.aborted) {
-        throw new DroverError(
-          "timeout",
-          `Run "${runId}" is still ${known?.status}; it goes on. Ask again later, or watch it.`,
-        );
-      }
-      await atMost(Math.min(leftMs, lookEveryMs), rung, signal);
-    }
-  } finally {
-    unsubscribe();
-  }
-}
-
-/** An end that a failover could still take back is waited for like one to come. */
-async function isSafe(durable: Durable | undefined, run: Run): Promise<boolean> {
-  try {
-    await durable?.confirm(run);
-    return true;
-  } catch (error) {
-    if (!isOutage(error)) throw error;
-    return false;
-  }
-}
-
-/** Once the run was found, Redis going away is waited out like any other time: undefined. */
-async function loadAgain(client: Client, runId: string, known: Run | undefined): Promise<Run | undefined> {
-  try {
-    const run = await client.load(runId);
-    if (!known || isSameRun(known, run)) return run;
-  } catch (error) {
-    if (!known || !isOutage(error)) throw error;
-    return undefined;
-  }
-  // Deleted while it was waited for; what has its id now may be somebody else's.
-  throw unknownRun(runId);
-}
-
-/** Waits for `rung`, but no longer than `ms` or the signal's abort. Leaves no timer and no listener behind. */
-async function atMost(ms: number, rung: Promise<void>, signal?: AbortSignal): Promise<void> {
-  const { promise: over, resolve } = Promise.withResolvers<void>();
-  const stop = (): void => resolve();
-  const timer = setTimeout(stop, ms);
-  signal?.addEventListener("abort", stop);
-  await Promise.race([rung, over]);
-  clearTimeout(timer);
-  signal?.removeEventListener("abort", stop);
-}
-
 async function toResult<Output>(
   { store, redaction: { redactor } }: HandleDeps,
-  run: Run,
+  { run, last }: Found,
   read: ((value: unknown) => Output) | undefined,
 ): Promise<RunResult<Output>> {
   const { runId, stopReason, error, turns, usage } = run;
   const status = run.status as RunResult["status"];
-  const now = await store.loadWithLastMessage(runId);
-  if (!now || !isSameRun(now.run, run)) throw unknownRun(runId);
-  const { last } = now;
   const output = status === "completed" ? redactor.value(outputOf(run, last, read)) : undefined;
   const result = { runId, status, stopReason, output, error: redactor.value(error), turns, usage };
   if (!run.dryRun) return result;

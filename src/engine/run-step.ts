@@ -111,7 +111,8 @@ async function admitted(deps: RunStepDeps, loaded: Loaded, given: StepContext): 
     const { messages, usedIds = usedToolCallIds(messages), hasCut = messages.some(isCut), memo } = loaded;
     return await performModel(deps, run, { messages, usedIds, hasCut, memo }, context);
   } finally {
-    await pass?.end();
+    const told = pass?.end();
+    if (told) await told;
   }
 }
 

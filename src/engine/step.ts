@@ -33,8 +33,8 @@ export type StepContext = {
 export type Pass = {
   toolEnded(outcome: ToolOutcome, aborted: boolean): void;
   modelEnded(outcome: ModelOutcome): void;
-  /** Resolves when the fleet knows. Never rejects. */
-  end(): Promise<void>;
+  /** Resolves when the fleet knows; undefined if there is nothing to tell it. Never rejects. */
+  end(): Promise<unknown> | undefined;
 };
 
 /** Either the step may go on, with the run as it is now, or it has ended here. */

@@ -15,6 +15,9 @@ import { publishLiveScript } from "./scripts.ts";
 const liveEntriesKept = 10_000;
 const liveKeptMs = 24 * 3_600_000;
 
+/** Each run needs its agent's definition kept; one that Redis has lost meanwhile is put there again after this time. */
+const putAgainAfterMs = 30_000;
+
 const definitionSchema = z.looseObject({
   name: z.string(),
   instructions: z.string(),
@@ -39,6 +42,8 @@ export type Readers = Pick<
 
 /** What is read and written beside heads and commits. */
 export function createReaders(connection: RedisConnection, keys: Keys): Readers {
+  /** When this process put each there; it knows no more of them than it has agents. */
+  const definitions = new Map<string, number>();
   return {
     async readMessages(transcript, from, to) {
       const messages: Message[] = [];
@@ -79,7 +84,10 @@ export function createReaders(connection: RedisConnection, keys: Keys): Readers 
     },
 
     async putDefinition(hash, definition) {
+      const putAt = definitions.get(hash);
+      if (putAt !== undefined && performance.now() - putAt < putAgainAfterMs) return;
       await connection.use((client) => client.set(keys.definition(hash), JSON.stringify(definition), "NX"));
+      definitions.set(hash, performance.now());
     },
 
     async getDefinition(hash) {

@@ -66,22 +66,32 @@ class ScriptCommand extends Command {
 
 /** A command as RESP has it on the wire (redis.io, "Redis serialization protocol specification"): a text if it holds no bytes. */
 export function encodeCommand(name: string, args: readonly (string | Buffer)[]): string | Buffer {
-  let text = `*${args.length + 1}\r\n$${name.length}\r\n${name}\r\n`;
+  let text = `*${args.length + 1}\r\n${lengthLine(name.length)}${name}\r\n`;
   const parts: (string | Buffer)[] = [];
   for (const arg of args) {
     if (typeof arg === "string") {
-      text += `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`;
+      text += `${lengthLine(Buffer.byteLength(arg))}${arg}\r\n`;
     } else {
-      parts.push(`${text}$${arg.length}\r\n`, arg);
+      parts.push(text + lengthLine(arg.length), arg);
       text = "\r\n";
     }
   }
-  return parts.length === 0 ? text : joined([...parts, text]);
+  if (parts.length === 0) return text;
+  parts.push(text);
+  return joined(parts);
+}
+
+const shortLines = Array.from({ length: 256 }, (_, bytes) => `$${bytes}\r\n`);
+
+function lengthLine(bytes: number): string {
+  return shortLines[bytes] ?? `$${bytes}\r\n`;
 }
 
 /** Of its exact size: what is small enough comes from the process's pool, which costs much less than memory of its own. */
 function joined(parts: readonly (string | Buffer)[]): Buffer {
-  const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0));
+  let size = 0;
+  for (const part of parts) size += typeof part === "string" ? Buffer.byteLength(part) : part.length;
+  const bytes = Buffer.allocUnsafe(size);
   let at = 0;
   for (const part of parts) at += typeof part === "string" ? bytes.write(part, at) : part.copy(bytes, at);
   return bytes;

@@ -1,0 +1,98 @@
+import { DroverError, isOutage, unknownRun } from "../core/errors.ts";
+import type { Message } from "../core/message.ts";
+import { isEnded, type Run } from "../core/run.ts";
+import type { Durable, RunStore, Signals } from "../ports.ts";
+import { isSameRun } from "./advance.ts";
+
+/** Without an announcement, which can get lost. */
+const lookEveryMs = 2_000;
+
+/** A run and its last message; that is left out while the run goes on. */
+export type Found = { run: Run; last?: Message | undefined };
+
+type Deps = { store: RunStore; signals: Signals; durable?: Durable | undefined };
+
+/**
+ * Waits until a run has ended for good.
+ *
+ * @throws DroverError "timeout", "not_found"
+ */
+export async function waitForEnd(
+  { store, signals, durable }: Deps,
+  runId: string,
+  { timeoutMs, signal }: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined },
+): Promise<Found> {
+  const until = timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
+  let isTold = false;
+  let ring: () => void = () => {};
+  const unsubscribe = await signals.onEnd(runId, () => {
+    isTold = true;
+    ring();
+  });
+  let known: Run | undefined;
+  try {
+    for (;;) {
+      const rung = new Promise<void>((resolve) => {
+        ring = resolve;
+      });
+      const found = await lookAgain(store, runId, { known, isTold });
+      if (found && isEnded(found.run) && (await isSafe(durable, found.run))) return found;
+      known = found?.run ?? known;
+      const leftMs = until - performance.now();
+      if (leftMs <= 0 || signal?.aborted) {
+        throw new DroverError(
+          "timeout",
+          `Run "${runId}" is still ${known?.status}; it goes on. Ask again later, or watch it.`,
+        );
+      }
+      await atMost(Math.min(leftMs, lookEveryMs), rung, signal);
+    }
+  } finally {
+    unsubscribe();
+  }
+}
+
+/** An end that a failover could still take back is waited for like one to come. */
+async function isSafe(durable: Durable | undefined, run: Run): Promise<boolean> {
+  try {
+    await durable?.confirm(run);
+    return true;
+  } catch (error) {
+    if (!isOutage(error)) throw error;
+    return false;
+  }
+}
+
+/** Once the run was found, Redis going away is waited out like any other time: undefined. */
+async function lookAgain(
+  store: RunStore,
+  runId: string,
+  { known, isTold }: { known: Run | undefined; isTold: boolean },
+): Promise<Found | undefined> {
+  try {
+    const found = await look(store, runId, isTold);
+    // Deleted while it was waited for; what has its id now may be somebody else's.
+    if (!found || (known && !isSameRun(known, found.run))) throw unknownRun(runId);
+    return found;
+  } catch (error) {
+    if (!known || !isOutage(error)) throw error;
+    return undefined;
+  }
+}
+
+/** @param isTold its end was announced, and both are read in one go. */
+async function look(store: RunStore, runId: string, isTold: boolean): Promise<Found | null> {
+  const run = isTold ? null : await store.load(runId);
+  return run && !isEnded(run) ? { run } : store.loadWithLastMessage(runId);
+}
+
+/** Waits for `rung`, but no longer than `ms` or the signal's abort. Leaves no timer and no listener behind. */
+async function atMost(ms: number, rung: Promise<void>, signal?: AbortSignal): Promise<void> {
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const stop = (): void => resolve();
+  const timer = setTimeout(stop, ms);
+  signal?.addEventListener("abort", stop);
+  await Promise.race([rung, over]);
+  clearTimeout(timer);
+  signal?.removeEventListener("abort", stop);
+}
