@@ -39,7 +39,7 @@ export const layers: readonly Layer[] = [
     node: [],
   },
   { name: "sharding", places: ["sharding/"], layers: ["core", "ports"], packages: [], node: [] },
-  { name: "engine", places: ["engine/"], layers: ["core", "ports"], packages: [], node: ["crypto"] },
+  { name: "engine", places: ["engine/"], layers: ["core", "ports", "at-most"], packages: [], node: ["crypto"] },
   {
     name: "tools",
     places: ["tools/"],
@@ -57,7 +57,7 @@ export const layers: readonly Layer[] = [
   {
     name: "bullmq",
     places: ["bullmq/"],
-    layers: ["core", "ports"],
+    layers: ["core", "ports", "at-most"],
     packages: ["@bull-board/*", "bullmq", "hono", "ioredis", "zod"],
     node: "any",
   },
@@ -71,7 +71,7 @@ export const layers: readonly Layer[] = [
   {
     name: "telemetry",
     places: ["telemetry/"],
-    layers: ["core", "ports"],
+    layers: ["core", "ports", "at-most"],
     packages: ["@opentelemetry/*", "pino", "zod"],
     node: "any",
   },
@@ -88,6 +88,8 @@ export const layers: readonly Layer[] = [
   { name: "api-keys", places: ["api-keys.ts"], layers: ["ports"], packages: [], node: ["crypto"] },
   // What a URL with several hosts looks like; shared by whoever checks, hides or follows one.
   { name: "redis-url", places: ["redis-url.ts"], layers: [], packages: [], node: [] },
+  // A wait with a limit: the core, which everybody may import, has no promises.
+  { name: "at-most", places: ["at-most.ts"], layers: [], packages: [], node: [] },
   {
     name: "config",
     places: ["config.ts", "config/", "hide-password.ts"],
@@ -115,14 +117,14 @@ export const layers: readonly Layer[] = [
       "ids.ts",
       "isolate.ts",
     ],
-    layers: ["core", "ports", "sharding", "engine", "config", "redaction", ...adapters],
+    layers: ["core", "ports", "sharding", "engine", "config", "redaction", "at-most", ...adapters],
     packages: ["ioredis", "zod"],
     node: "any",
   },
   {
     name: "http",
     places: ["http/"],
-    layers: ["core", "ports", "engine", "api-keys"],
+    layers: ["core", "ports", "engine", "api-keys", "at-most"],
     types: ["drover"],
     packages: ["@hono/zod-openapi", "hono", "ipaddr.js", "zod"],
     node: ["crypto", "fs"],
