@@ -1,3 +1,4 @@
+import { atMost } from "./at-most.ts";
 import { DroverError } from "./core/errors.ts";
 import type { WorkerHandle } from "./worker.ts";
 import { combineHealth, type WorkerHealth } from "./worker-health.ts";
@@ -55,13 +56,10 @@ export function createOwnWorkers(): OwnWorkers {
     },
     async stop() {
       stopped = true;
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, startingMs);
       await Promise.all([
         Promise.allSettled([...workers.keys()].map((worker) => worker.stop())),
-        Promise.race([Promise.all(starting), late]),
+        atMost(startingMs, Promise.all(starting)),
       ]);
-      clearTimeout(timer);
     },
   };
 }

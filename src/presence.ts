@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { z } from "zod";
+import { atMost } from "./at-most.ts";
 import { toError } from "./core/errors.ts";
 import type { OperatorLimits } from "./core/fleet-limits.ts";
 import { knownGates } from "./engine/known-gates.ts";
@@ -70,7 +71,7 @@ export function startPresence(options: PresenceOptions): {
   tellUnlessTelling();
   const timer = setInterval(tellUnlessTelling, tellEveryMs).unref();
   return {
-    told: () => forAWhile(telling),
+    told: () => heard(telling),
     /** What is being told may be from before. */
     async tellAgain() {
       await telling;
@@ -80,17 +81,14 @@ export function startPresence(options: PresenceOptions): {
     async stop() {
       clearInterval(timer);
       // After a telling that is under way, or it would be there again.
-      await forAWhile(Promise.resolve(telling).then(() => presence.leave(options.worker.id)));
+      await heard(Promise.resolve(telling).then(() => presence.leave(options.worker.id)));
     },
   };
 }
 
 /** Waits for what Redis is asked to hear. Never rejects. */
-async function forAWhile(hearing: Promise<void> | undefined): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>();
-  const limit = setTimeout(resolve, heardWithinMs);
-  await Promise.race([hearing, late]).catch(() => {});
-  clearTimeout(limit);
+async function heard(hearing: Promise<void> = Promise.resolve()): Promise<void> {
+  await atMost(heardWithinMs, hearing).catch(() => {});
 }
 
 /** @param queues those that the agent's tools name. */

@@ -1,3 +1,4 @@
+import { atMost } from "./at-most.ts";
 import type { Clock, FleetReader, QueueState } from "./ports.ts";
 
 /**
@@ -51,8 +52,8 @@ export function createWorkerHealth(options: WorkerHealthOptions): () => Promise<
   }
 
   return async () => {
-    const view = await within(fleet.read(), answerWithinMs).catch(() => undefined);
-    if (view) return judge(view.queues);
+    const view = await atMost(answerWithinMs, fleet.read()).catch(() => undefined);
+    if (view) return judge(view.value.queues);
     return {
       live: true,
       ready: false,
@@ -68,13 +69,3 @@ export function combineHealth(all: readonly WorkerHealth[]): WorkerHealth {
 }
 
 const seconds = (ms: number): number => Math.round(ms / 1_000);
-
-async function within<T>(work: Promise<T>, ms: number): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error("late")), ms);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}

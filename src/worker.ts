@@ -1,3 +1,4 @@
+import { atMost } from "./at-most.ts";
 import { type Backend, type BackendOptions, openBackend } from "./backend.ts";
 import { ownQueues } from "./bullmq/queue-depths.ts";
 import { modelQueue, toolQueue } from "./bullmq/step-job.ts";
@@ -160,10 +161,7 @@ function startSweepers(backend: Backend, { retention }: WorkerDeps): { stop(): P
   const sweepers = backend.shards.map(({ store, queue }) => startSweeper({ ...backend, store, queue }, { retention }));
   return {
     async stop() {
-      const { promise: over, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, sweepEndMs);
-      await Promise.race([Promise.all(sweepers.map((sweeper) => sweeper.stop())), over]);
-      clearTimeout(timer);
+      await atMost(sweepEndMs, Promise.all(sweepers.map((sweeper) => sweeper.stop())));
     },
   };
 }

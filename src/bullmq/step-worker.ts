@@ -1,4 +1,5 @@
 import { type Job, type JobJson, QueueKeys, RedisConnection, RedisQueueBackend, Worker } from "bullmq";
+import { atMost } from "../at-most.ts";
 import { defaultPrefix } from "../core/defaults.ts";
 import type { Clock, Delivery, Logger, StepOutcome, Telemetry } from "../ports.ts";
 import { createDamper, createTroubleLog, type Damper, messageOf, type TroubleLog } from "./damping.ts";
@@ -176,19 +177,9 @@ async function stopLanes(lanes: Lane[], graceMs: number, ended: Promise<void>): 
   });
   const closed = Promise.race([Promise.all(closing), ended]);
   const idle = Promise.all(lanes.map((lane) => lane.processor.idle()));
-  await before(graceMs, Promise.race([closed, idle]));
+  await atMost(graceMs, Promise.race([closed, idle]));
   for (const lane of lanes) lane.processor.abandon(windDownMs);
-  await before(handBackMs, closed);
-}
-
-/** Waits for `work`, but no longer than `ms`. */
-async function before(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work, timeout]);
-  clearTimeout(timer);
+  await atMost(handBackMs, closed);
 }
 
 /** What the queues of one worker share. */

@@ -1,3 +1,4 @@
+import { atMost } from "../at-most.ts";
 import { DroverError, isOutage, unknownRun } from "../core/errors.ts";
 import type { Message } from "../core/message.ts";
 import { isEnded, type Run } from "../core/run.ts";
@@ -84,15 +85,4 @@ async function lookAgain(
 async function look(store: RunStore, runId: string, isTold: boolean): Promise<Found | null> {
   const run = isTold ? null : await store.load(runId);
   return run && !isEnded(run) ? { run } : store.loadWithLastMessage(runId);
-}
-
-/** Waits for `rung`, but no longer than `ms` or the signal's abort. Leaves no timer and no listener behind. */
-async function atMost(ms: number, rung: Promise<void>, signal?: AbortSignal): Promise<void> {
-  const { promise: over, resolve } = Promise.withResolvers<void>();
-  const stop = (): void => resolve();
-  const timer = setTimeout(stop, ms);
-  signal?.addEventListener("abort", stop);
-  await Promise.race([rung, over]);
-  clearTimeout(timer);
-  signal?.removeEventListener("abort", stop);
 }

@@ -1,5 +1,6 @@
 import { Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
+import { atMost } from "../at-most.ts";
 import { DroverError, unknownRun } from "../core/errors.ts";
 import { runIdSchema } from "../core/new-run.ts";
 import type { StartOptions } from "../engine/client.ts";
@@ -98,14 +99,8 @@ async function* counted<T>(events: AsyncGenerator<T>, telemetry: HttpDeps["telem
 function limitTime(ms: number): MiddlewareHandler<HttpEnv> {
   return async (context, next) => {
     if (isOpenAiPath(context.req.path)) return next();
-    const late = Promise.withResolvers<never>();
-    const error = new DroverError("timeout", `The request was not answered within ${ms} ms. Ask again in a moment.`);
-    const timer = setTimeout(() => late.reject(error), ms);
-    try {
-      await Promise.race([next(), late.promise]);
-    } finally {
-      clearTimeout(timer);
-    }
+    if (await atMost(ms, next())) return;
+    throw new DroverError("timeout", `The request was not answered within ${ms} ms. Ask again in a moment.`);
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Attributes, BatchObservableResult, Meter, Observable } from "@opentelemetry/api";
+import { atMost } from "../at-most.ts";
 import type { FleetView } from "../ports.ts";
 import { type FleetMetricKey, fleetMetrics } from "./metric-names-fleet.ts";
 import { labels, type MetricSpec } from "./metric-spec.ts";
@@ -38,13 +39,8 @@ export function observeFleet(meter: Meter): { add(read: Read): () => void; stop(
 /** Without Redis nothing is told, which is what an alert on missing values is for. */
 async function readFirst(reads: Set<Read>): Promise<FleetView | undefined> {
   for (const read of reads) {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), readMs);
-    });
-    const view = await Promise.race([read().catch(() => undefined), late]);
-    clearTimeout(timer);
-    if (view) return view;
+    const view = await atMost(readMs, read()).catch(() => undefined);
+    if (view) return view.value;
   }
   return undefined;
 }

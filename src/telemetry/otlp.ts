@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
 import { hostname } from "node:os";
+import { atMost } from "../at-most.ts";
 import { type Protocol, protocols } from "./exporter.ts";
 
 const require = createRequire(import.meta.url);
@@ -73,15 +74,9 @@ const flushMs = 2_000;
 
 /** Shuts down, sending what is left, for so long; then what is under way is given up. Never rejects. */
 export async function flush(sdk: { shutdown(): Promise<void> }, giveUp: () => void): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, flushMs);
-  try {
-    // A failed export was logged when it happened.
-    await Promise.race([sdk.shutdown().catch(() => {}), late]);
-  } finally {
-    clearTimeout(timer);
-    giveUp();
-  }
+  // A failed export was logged when it happened.
+  await atMost(flushMs, sdk.shutdown()).catch(() => {});
+  giveUp();
 }
 
 /** One of a kind in this process, for any number of users: made for the first, stopped after the last. */

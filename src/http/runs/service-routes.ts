@@ -1,5 +1,6 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { z } from "zod";
+import { atMost } from "../../at-most.ts";
 import { DroverError } from "../../core/errors.ts";
 import { answerProblem } from "../problem.ts";
 import type { HttpDeps, HttpEnv } from "../types.ts";
@@ -68,16 +69,12 @@ const readyWithinMs = 2_000;
 
 async function whyNotReady({ ready, closing }: HttpDeps): Promise<string | undefined> {
   if (closing?.aborted) return "The server is closing.";
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error("late")), readyWithinMs);
+  const silent = "Redis does not answer. Check that it runs and that REDIS_URL leads to it.";
   try {
-    await Promise.race([ready(), late.promise]);
-    return undefined;
+    return (await atMost(readyWithinMs, ready())) ? undefined : silent;
   } catch (error) {
     // Its message names a setting and what to set, and no address.
     if (error instanceof DroverError && error.code === "unsupported") return error.message;
-    return "Redis does not answer. Check that it runs and that REDIS_URL leads to it.";
-  } finally {
-    clearTimeout(timer);
+    return silent;
   }
 }

@@ -1,3 +1,4 @@
+import { atMost } from "../../at-most.ts";
 import type { HttpContext, HttpDeps } from "../types.ts";
 import { errorResponse } from "./errors.ts";
 
@@ -19,33 +20,21 @@ export async function answerLate(
   const gone = new AbortController();
   const signal = AbortSignal.any([gone.signal, context.req.raw.signal, ...(closing ? [closing] : [])]);
   const made = make(signal);
-  const first = await within(made, afterMs);
-  if (first !== late) return context.json(first.value as object);
+  const first = await atMost(afterMs, made);
+  if (first) return context.json(first.value as object);
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const next = await within(made, settings.heartbeatMs).catch(async (error: unknown) => {
+      const next = await atMost(settings.heartbeatMs, made).catch(async (error: unknown) => {
         // The status has gone out: what is left is to say it in words.
         const response = errorResponse(context, error, () => {});
         return { value: await response.json() };
       });
-      controller.enqueue(encoder.encode(next === late ? " " : JSON.stringify(next.value)));
-      if (next !== late) controller.close();
+      controller.enqueue(encoder.encode(next ? JSON.stringify(next.value) : " "));
+      if (next) controller.close();
     },
     cancel: () => gone.abort(),
   });
   context.header("content-type", "application/json");
   return context.body(body);
-}
-
-const late = Symbol("late");
-
-async function within<T>(promise: Promise<T>, ms: number): Promise<{ value: T } | typeof late> {
-  const { promise: over, resolve } = Promise.withResolvers<typeof late>();
-  const timer = setTimeout(() => resolve(late), ms);
-  try {
-    return await Promise.race([promise.then((value) => ({ value })), over]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
