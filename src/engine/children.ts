@@ -13,7 +13,7 @@ import { waitsForChild } from "../core/transition-children.ts";
 import type { AgentCode, ChildRequest, StepOutcome } from "../ports.ts";
 import { createRun } from "./create-run.ts";
 import { holdUnknown } from "./hold.ts";
-import { dropLost, keepResult } from "./keep-result.ts";
+import { dropUnusedText, keepResult } from "./keep-result.ts";
 import { outputOf } from "./output-of.ts";
 import { queueOwed } from "./queue-owed.ts";
 import { quietly } from "./quietly.ts";
@@ -169,7 +169,7 @@ async function finish(
   const kept = await keepResult(deps, agent, { run, open }, text);
   const event = toFinished(seen, { ...kept, isGood, text, answeredAt });
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
-  await dropLost(deps, { run, open, context }, kept.full, result.change !== null);
+  await dropUnusedText(deps, { run, open, context }, kept.full, result.change !== null);
   const call = last?.role === "assistant" ? last.toolCalls?.find(({ callId }) => callId === open.callId) : undefined;
   if (result.change && call) {
     deps.telemetry.recordStep({

@@ -44,7 +44,7 @@ export async function keepResult(
  * Drops kept text that nothing points at: this execution's own if its result was not taken, and if it was, those of
  * deliveries before it whose workers were lost. Best effort.
  */
-export async function dropLost(
+export async function dropUnusedText(
   { store, logger }: Pick<EngineDeps, "store" | "logger">,
   { run: { runId }, open: { callId }, context }: { run: Run; open: OpenCall; context: StepContext },
   kept: FullResult | undefined,

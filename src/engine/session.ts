@@ -59,7 +59,7 @@ async function tellFirst(
     if (!head) return undefined;
     const told = await tell(deps, head, { seen, options, messageCount });
     if (isInLine(told.run, session, head)) return { head, told };
-    await dropLost(deps, session, head, { seen: told.run, messageCount });
+    await dropLostTurn(deps, session, head, { seen: told.run, messageCount });
   }
 }
 
@@ -68,7 +68,7 @@ function isInLine(run: Run | null, session: string, { round }: LineEntry): boole
 }
 
 /** The calls that the run left open get an answer: servers refuse a transcript with some that have none. */
-async function dropLost(
+async function dropLostTurn(
   { store, logger }: Deps,
   session: string,
   entry: LineEntry,
@@ -104,7 +104,7 @@ export async function leaveLine(deps: Deps, session: string, runId: string): Pro
   await tellFirst(deps, session, { options: { sweepable: true } });
   const { line, messageCount } = await deps.store.readSession(session, mostInLine);
   for (const entry of line.slice(1)) {
-    if (entry.runId === runId) await dropLost(deps, session, entry, { seen: null, messageCount });
+    if (entry.runId === runId) await dropLostTurn(deps, session, entry, { seen: null, messageCount });
   }
 }
 

@@ -8,7 +8,7 @@ import type { AdvanceResult } from "./advance.ts";
 import { startChild } from "./children.ts";
 import { holdUnknown } from "./hold.ts";
 import { withOutcomeInHand } from "./in-hand.ts";
-import { dropLost, keepResult } from "./keep-result.ts";
+import { dropUnusedText, keepResult } from "./keep-result.ts";
 import {
   abortAtDeadline,
   afterAbort,
@@ -100,7 +100,7 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   const event = { ...toEvent(deps, agent, execution, kept), times: stepTimes(context, { calledAt, answeredAt }) };
   const commit = (): Promise<AdvanceResult> => deps.advance(run.runId, event, { head: run, pipeline: true });
   const result = await withOutcomeInHand(deps, active, commit);
-  await dropLost(deps, execution, "full" in kept ? kept.full : undefined, result.change !== null);
+  await dropUnusedText(deps, execution, "full" in kept ? kept.full : undefined, result.change !== null);
   if (result.change) {
     deps.telemetry.recordStep({
       kind: "tool",

@@ -1,6 +1,6 @@
 // Catches: kept text that nothing points at and that stays for good, or a winner's that goes.
 import { expect, test } from "vitest";
-import { dropLost } from "../../src/engine/keep-result.ts";
+import { dropUnusedText } from "../../src/engine/keep-result.ts";
 import type { StepContext } from "../../src/engine/step.ts";
 import type { Logger, RunStore } from "../../src/ports.ts";
 import { createMemoryRunStore } from "../../src/testing/memory-run-store.ts";
@@ -19,7 +19,7 @@ async function leftAfter(deliveries: number, isTaken: boolean, kept: typeof full
   const refs = ["call-1-1.mine", "call-1-1.lost", "call-1-10.other"];
   for (const ref of refs) await store.putOutput(run.runId, ref, ref);
   const context = { delivery: { deliveries } } as StepContext;
-  await dropLost({ store, logger }, { run, open, context }, kept, isTaken);
+  await dropUnusedText({ store, logger }, { run, open, context }, kept, isTaken);
   const found = await Promise.all(refs.map((ref) => store.readOutput(run.runId, ref, 0, 99)));
   return found.filter((text) => text !== undefined);
 }
@@ -44,6 +44,6 @@ test.each<[string, number, boolean, typeof full | undefined, string[]]>([
 test("trouble with the store does not spoil a step that was committed", async () => {
   const store = { dropOutputs: () => Promise.reject(new Error("away")) } as unknown as RunStore;
   const context = { delivery: { deliveries: 2 } } as StepContext;
-  await dropLost({ store, logger }, { run, open, context }, full, true);
+  await dropUnusedText({ store, logger }, { run, open, context }, full, true);
   expect(logged).toHaveLength(1);
 });
