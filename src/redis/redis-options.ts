@@ -91,6 +91,7 @@ function makeForCluster(given: Cluster, role: ConnectionRole, ours: RedisOptions
       },
     },
   });
+  sendScriptsLean(client);
   tolerateHiddenInfo(client);
   client.on("+node", (node: Redis) => {
     batchWrites(node);

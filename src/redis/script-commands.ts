@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
-import { Command, type Redis } from "ioredis";
+import { Command } from "ioredis";
 import { isUnknownScript } from "./redis-error.ts";
+import type { RedisClient } from "./redis-target.ts";
 
 /**
  * Lets a client send its scripts at a fraction of what they cost in the library, which is the greatest single part of a
@@ -8,7 +9,7 @@ import { isUnknownScript } from "./redis-error.ts";
  * argument. What they do stays the same: by their hash, and with their text where the server does not know it (first use of a
  * connection, SCRIPT FLUSH). Scripts in a pipeline or a transaction go the library's way.
  */
-export function sendScriptsLean(client: Redis): void {
+export function sendScriptsLean(client: RedisClient): void {
   const define = client.defineCommand.bind(client);
   client.defineCommand = (name, definition) => {
     define(name, definition);
@@ -28,11 +29,11 @@ export function sendScriptsLean(client: Redis): void {
 type Argument = string | number | Buffer | Argument[];
 type Run = (this: unknown, ...args: Argument[]) => unknown;
 
-/** `knownOn`: the connection over which the server was last given the text. */
-type Script = { lua: string; sha: string; knownOn: object | undefined };
+/** `knownOn`: the connections over which a server was given the text. */
+type Script = { lua: string; sha: string; knownOn: WeakSet<object> };
 
-function toSender(client: Redis, lua: string): (args: Argument[]) => Promise<unknown> {
-  const script: Script = { lua, sha: createHash("sha1").update(lua).digest("hex"), knownOn: undefined };
+function toSender(client: RedisClient, lua: string): (args: Argument[]) => Promise<unknown> {
+  const script: Script = { lua, sha: createHash("sha1").update(lua).digest("hex"), knownOn: new WeakSet() };
   return (args) => {
     const command = new ScriptCommand(script, args, false);
     client.sendCommand(command);
@@ -56,8 +57,8 @@ class ScriptCommand extends Command {
   /** The library asks anew for each connection that it sends the command over. */
   override toWritable(socket: object): string | Buffer {
     const script = this.#script;
-    const isKnown = script.knownOn === socket && !this.#withText;
-    script.knownOn = socket;
+    const isKnown = !this.#withText && script.knownOn.has(socket);
+    if (!isKnown) script.knownOn.add(socket);
     this.name = isKnown ? "evalsha" : "eval";
     this.args[0] = isKnown ? script.sha : script.lua;
     return encodeCommand(this.name, this.args as (string | Buffer)[]);
