@@ -119,7 +119,8 @@ export function applyToCall(draft: Draft, event: CallEvent): boolean {
 
 function started(draft: Draft, event: EventOf<"tool_started">): boolean {
   const call = owedCall(draft.run, event.step);
-  if (call?.state !== "ready") return false;
+  // A worker that read the run before it was paused has not begun the call yet: that is what this commit would do.
+  if (call?.state !== "ready" || draft.run.paused) return false;
   const { startToken, timeoutAt } = event;
   const { notBefore: _notBefore, hold: _hold, ...base } = call;
   replaceCall(draft, { ...base, state: "started", startToken, timeoutAt });

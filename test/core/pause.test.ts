@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { problemsOfPauseAll } from "../../src/core/fleet-pause.ts";
 import { owed, owedUnlessPaused } from "../../src/core/owed.ts";
 import { minReader } from "../../src/core/run.ts";
-import { answered, askPlan, makeWorld, runPlan, step, type World } from "./support.ts";
+import { answered, askPlan, makeWorld, runPlan, step, type World, writePlan } from "./support.ts";
 
 const pause = { type: "pause_requested", by: "ann", reason: "look" } as const;
 const resume = { type: "resume_requested", by: "ann" } as const;
@@ -29,6 +29,20 @@ describe("a paused run", () => {
     expect(after.run).toMatchObject({ status: "paused", turns: 1, calls: [{ state: "ready" }] });
     expect(owed(after.run)).toEqual([]);
     expect(owed(step(after, resume).run)).toMatchObject([{ kind: "tool" }]);
+  });
+
+  test("takes no start of a call, from whoever had read it before, until it is resumed", () => {
+    const begun = makeWorld();
+    const ready = step(begun, answered(begun.run, [writePlan]));
+    const [call] = ready.run.calls;
+    const ref = { owedAt: call?.owedAt ?? 0, index: 1 };
+    const start = { type: "tool_started", step: ref, startToken: "s", timeoutAt: 9_000 } as const;
+    const paused = step(ready, pause);
+    expect(step(paused, start).run).toBe(paused.run);
+    expect(step(step(paused, resume), start).run.calls).toMatchObject([{ state: "started" }]);
+    const inHand = step(step(ready, start), pause);
+    const finished = step(inHand, { ...start, type: "tool_finished", content: "done", outcome: "ok" });
+    expect(finished.run).toMatchObject({ status: "paused", calls: [] });
   });
 
   test("lets people decide, and ends when it is cancelled", () => {
