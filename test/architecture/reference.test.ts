@@ -29,6 +29,7 @@ const tables: [heading: string, file: string, type: string][] = [
   ["`createDrover(options)`", "src/drover.ts", "DroverOptions"],
   ["`createDrover(options)`", "src/drover.ts", "Drover"],
   ["`createDrover(options)`", "src/worker.ts", "WorkOptions"],
+  ["`createDrover(options)`", "src/worker.ts", "WorkerHandle"],
   ["`createDrover(options)`", "src/engine/client.ts", "StartOptions"],
   ["`defineAgent(options)`", "src/define-agent.ts", "AgentOptions"],
   ["`defineAgent(options)`", "src/core/agent.ts", "Limits"],
