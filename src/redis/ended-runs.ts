@@ -57,7 +57,7 @@ async function removeEnded(context: Context, page: Page): Promise<Removal> {
   const runIds = await connection.use((client) =>
     client.zrangebyscore(keys.ended(status), "-inf", `(${before}`, "LIMIT", offset, count),
   );
-  const runs = await readHeads(context, runIds);
+  const runs = await readHeads(context, runIds, "a run is kept beyond its time because its record cannot be read");
   const removed: string[] = [];
   const gone: string[] = [];
   await Promise.all(

@@ -4,7 +4,7 @@ import type { RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { type ListContext, listRuns } from "./list-runs.ts";
-import { maxPage, unwrap } from "./read.ts";
+import { maxPage, runScript } from "./read.ts";
 
 /** How runs are found by what commits have noted of them. */
 export function createIndexReaders(context: ListContext): Pick<RunStore, "list" | "count" | "owing"> {
@@ -45,13 +45,17 @@ async function countRuns(
   );
 }
 
+/** As of one moment. KEYS: the listing sets. */
+const sizesScript = `
+local sizes = {}
+for i, list in ipairs(KEYS) do sizes[i] = redis.call('ZCARD', list) end
+return sizes
+`;
+
 async function countAll(connection: RedisConnection, keys: Keys): Promise<Record<RunStatus, number>> {
-  const sizes = await connection.use(async (client) => {
-    const transaction = client.multi();
-    for (const status of runStatuses) transaction.zcard(keys.listByStatus(status));
-    return ((await transaction.exec()) ?? []).map(unwrap) as number[];
-  });
-  return toCounts((_, index) => sizes[index] ?? 0);
+  const input = { keys: runStatuses.map(keys.listByStatus), args: [] };
+  const sizes = await connection.use((client) => runScript(client, sizesScript, input));
+  return toCounts((_, index) => Number(sizes[index] ?? 0));
 }
 
 function toCounts(count: (status: RunStatus, index: number) => number): Record<RunStatus, number> {

@@ -1,16 +1,15 @@
 import { z } from "zod";
-import { DroverError } from "../core/errors.ts";
 import { type Run, runStatuses } from "../core/run.ts";
 import { fitsFilter, newestPlace, parseRunFilter, type RunFilter } from "../core/run-filter.ts";
 import type { RunPage } from "../ports.ts";
 import type { DampedWarning, RedisConnection } from "./connection.ts";
 import { type Keys, listTime, runIdOfMember } from "./keys.ts";
-import { unwrap } from "./read.ts";
-import { decodeHead } from "./run-codec.ts";
+import { askEach, runScript } from "./read.ts";
+import { readHeads } from "./read-heads.ts";
 
-/** Heads read in one pipeline. */
+/** Heads read in one go. */
 const headsAtOnce = 200;
-/** Runs of which only what a filter looks at is read, in one pipeline, and in one call. */
+/** Runs of which only what a filter looks at is read, in one go, and in one call. */
 const peeksAtOnce = 1_000;
 const mostPeeked = 5_000;
 /** Ids that are looked through in one command, and in one call. */
@@ -94,6 +93,13 @@ function toMember(runId: string): string {
   return `${listTime(0)}:${runId}`;
 }
 
+/** As of one moment: a run that changes its status meanwhile is in one of them. KEYS: the indexes. ARGV: 1 from, 2 to, 3 how many. */
+const membersScript = `
+local pages = {}
+for i, index in ipairs(KEYS) do pages[i] = redis.call('ZREVRANGEBYLEX', index, ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3]) end
+return pages
+`;
+
 async function readMembers(
   { connection }: ListContext,
   { indexes, start, min }: Walk,
@@ -102,13 +108,9 @@ async function readMembers(
 ): Promise<{ members: string[]; isEnd: boolean }> {
   // Of two places to begin at, the one further down.
   const from = after !== undefined && (start === "+" || after < start.slice(1)) ? `(${after}` : start;
-  const pages = await connection.use(async (client) => {
-    // As of one moment: a run that changes its status meanwhile is in one of them.
-    const transaction = client.multi();
-    for (const index of indexes) transaction.zrevrangebylex(index, from, min, "LIMIT", 0, count + 1);
-    return ((await transaction.exec()) ?? []).map(unwrap) as string[][];
-  });
-  const found = pages.filter((page) => page.length > 0);
+  const input = { keys: indexes, args: [from, min, count + 1] };
+  const pages = await connection.use((client) => runScript(client, membersScript, input));
+  const found = (pages as unknown as string[][]).filter((page) => page.length > 0);
   const members = found.length === 1 ? (found[0] as string[]) : found.flat().sort().reverse();
   return { members: members.slice(0, count), isEnd: members.length <= count };
 }
@@ -138,15 +140,12 @@ const statusSchema = z.enum(runStatuses);
 /** Reads what a filter looks at and no more. A record that cannot be read stays: who loads it tells of it. */
 async function peek({ connection, keys }: ListContext, filter: RunFilter, members: string[]): Promise<string[]> {
   if (members.length === 0) return [];
-  const replies = await connection.use((client) => {
-    const pipeline = client.pipeline();
-    for (const member of members) pipeline.hmget(keys.run(runIdOfMember(member)).head, "status", "fixed");
-    return pipeline.exec();
-  });
+  const heads = members.map((member) => keys.run(runIdOfMember(member)).head);
+  const replies = await askEach(connection, heads, (client, head) => client.hmget(head, "status", "fixed"));
   return members.filter((member, index) => {
-    const [error, values] = replies?.[index] ?? [];
-    if (error) return true;
-    const [status, fixed] = values as [string | null, string | null];
+    const values = replies[index];
+    if (!values || values instanceof Error) return true;
+    const [status = null, fixed = null] = values;
     const known = statusSchema.safeParse(status);
     const rest = fixedSchema.safeParse(parseJson(fixed));
     if (!known.success || !rest.success) return status !== null;
@@ -162,25 +161,13 @@ function parseJson(json: string | null): unknown {
   }
 }
 
-async function loadHeads({ connection, keys, warn }: ListContext, members: string[]): Promise<Run[]> {
+async function loadHeads(context: ListContext, members: string[]): Promise<Run[]> {
   const runs: Run[] = [];
   for (let from = 0; from < members.length; from += headsAtOnce) {
     const ids = members.slice(from, from + headsAtOnce).map(runIdOfMember);
-    const replies = await connection.use((client) => {
-      const pipeline = client.pipeline();
-      for (const id of ids) pipeline.hgetall(keys.run(id).head);
-      return pipeline.exec();
-    });
-    for (const [index, runId] of ids.entries()) {
-      try {
-        const run = decodeHead(runId, unwrap(replies?.[index] ?? [null, {}]) as Record<string, string>);
-        if (run) runs.push(run);
-      } catch (error) {
-        // One record that cannot be read must not hide the others.
-        const code = error instanceof DroverError ? error.code : "wrong_type";
-        warn(code, { runId, code }, "a run is left out of a listing because its record cannot be read");
-      }
-    }
+    const found = await readHeads(context, ids, "a run is left out of a listing because its record cannot be read");
+    // One record that cannot be read must not hide the others.
+    runs.push(...found.filter((run) => run !== null && run !== undefined));
   }
   return runs;
 }

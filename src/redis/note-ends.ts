@@ -1,7 +1,7 @@
 import type { EndedStatus } from "../core/retention.ts";
 import type { DampedWarning, RedisConnection } from "./connection.ts";
 import { type Keys, runIdOfMember } from "./keys.ts";
-import { runScript, unwrap } from "./read.ts";
+import { runScript } from "./read.ts";
 import { readHeads } from "./read-heads.ts";
 import { redisErrorCode } from "./redis-error.ts";
 import { noteEndScript } from "./scripts.ts";
@@ -30,6 +30,8 @@ export function createEndNoter(context: Context): (status: EndedStatus) => Promi
   };
 }
 
+const unread = "a run that ended is kept beyond its time because its record cannot be read";
+
 /** @returns where to go on; undefined: at the beginning */
 async function noteFrom(context: Context, status: EndedStatus, place: string | undefined): Promise<string | undefined> {
   const { connection, keys } = context;
@@ -41,7 +43,7 @@ async function noteFrom(context: Context, status: EndedStatus, place: string | u
   const runIds = members.map(runIdOfMember);
   const scores = await readScores(context, ended, runIds);
   const missing = runIds.filter((_, index) => scores[index] === null);
-  for (const run of await readHeads(context, missing)) {
+  for (const run of await readHeads(context, missing, unread)) {
     if (run?.status !== status) continue;
     const { runId, revision, token, endedAt, updatedAt } = run;
     const input = { keys: [keys.run(runId).head, ended], args: [revision, token, endedAt ?? updatedAt, runId] };
@@ -52,9 +54,5 @@ async function noteFrom(context: Context, status: EndedStatus, place: string | u
 
 async function readScores({ connection }: Context, key: string, members: string[]): Promise<unknown[]> {
   if (members.length === 0) return [];
-  return connection.use(async (client) => {
-    const pipeline = client.pipeline();
-    for (const member of members) pipeline.zscore(key, member);
-    return ((await pipeline.exec()) ?? []).map(unwrap);
-  });
+  return connection.use((client) => client.zmscore(key, ...members));
 }

@@ -2,7 +2,6 @@ import { z } from "zod";
 import type { RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
-import { unwrap } from "./read.ts";
 import { parseStored } from "./run-codec.ts";
 
 /** Characters of a piece; so much is read for the shortest range. */
@@ -31,11 +30,10 @@ export function createOutputs(connection: RedisConnection, keys: Keys): Outputs 
         const fields = some.flatMap((piece) => [`${ref}:${piece}`, JSON.stringify(pieceOf(text, piece))]);
         await connection.use((client) => client.hset(outputs, ...fields));
       }
-      const isHeld = await connection.use(async (client) => {
-        const replies = await client.pipeline().hset(outputs, ref, text.length).exists(head).exec();
-        return (replies ?? []).map(unwrap)[1] === 1;
-      });
-      if (!isHeld) await connection.use((client) => client.pexpire(outputs, keptWithoutRunMs));
+      const [, held] = await connection.use((client) =>
+        Promise.all([client.hset(outputs, ref, text.length), client.exists(head)]),
+      );
+      if (held === 0) await connection.use((client) => client.pexpire(outputs, keptWithoutRunMs));
     },
 
     async readOutput(runId, ref, from, to) {

@@ -2,26 +2,29 @@ import { DroverError } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
 import type { DampedWarning, RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
-import { unwrap } from "./read.ts";
+import { askEach } from "./read.ts";
 import { decodeHead } from "./run-codec.ts";
 
-/** Heads in the order of their ids; null: there is none, undefined: it cannot be read here and stays. */
+/**
+ * Heads in the order of their ids; null: there is none, undefined: it cannot be read here.
+ *
+ * @param text what is logged of one that cannot be read
+ */
 export async function readHeads(
   { connection, keys, warn }: { connection: RedisConnection; keys: Keys; warn: DampedWarning },
   runIds: string[],
+  text: string,
 ): Promise<(Run | null | undefined)[]> {
-  if (runIds.length === 0) return [];
-  const replies = await connection.use((client) => {
-    const pipeline = client.pipeline();
-    for (const runId of runIds) pipeline.hgetall(keys.run(runId).head);
-    return pipeline.exec();
-  });
+  const heads = runIds.map((runId) => keys.run(runId).head);
+  const replies = await askEach(connection, heads, (client, head) => client.hgetall(head));
   return runIds.map((runId, index) => {
+    const fields = replies[index] ?? {};
     try {
-      return decodeHead(runId, unwrap(replies?.[index] ?? [null, {}]) as Record<string, string>);
+      if (fields instanceof Error) throw fields;
+      return decodeHead(runId, fields);
     } catch (error) {
       const code = error instanceof DroverError ? error.code : "wrong_type";
-      warn(code, { runId, code }, "a run is kept beyond its time because its record cannot be read");
+      warn(code, { runId, code }, text);
       return undefined;
     }
   });

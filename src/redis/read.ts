@@ -2,6 +2,7 @@ import type { Message } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import type { RedisClient, RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
+import { redisErrorCode } from "./redis-error.ts";
 import { decodeEntry, decodeHead } from "./run-codec.ts";
 
 /** No single command reads more entries than this, except the load of a transcript that is not in the cache. */
@@ -52,10 +53,21 @@ function toEntries(rows: string[], transcript: string): Entry[] {
   return rows.map((row) => ({ ...decodeEntry(row, `transcript of ${transcript}`), bytes: 200 + 2 * row.length }));
 }
 
-/** One command's reply inside a transaction or a pipeline; its error is thrown. */
-export function unwrap([error, reply]: [Error | null, unknown]): unknown {
-  if (error) throw error;
-  return reply;
+/**
+ * Asks many keys, in one round trip. One that holds a value of another type answers with its error; any other failure is
+ * thrown: it says nothing of the key.
+ */
+export function askEach<T>(
+  connection: RedisConnection,
+  keys: readonly string[],
+  ask: (client: RedisClient, key: string) => Promise<T>,
+): Promise<(T | Error)[]> {
+  return connection.use((client) => Promise.all(keys.map((key) => ask(client, key).catch(unlessOfKey))));
+}
+
+function unlessOfKey(error: unknown): Error {
+  if (error instanceof Error && redisErrorCode(error) === "WRONGTYPE") return error;
+  throw error;
 }
 
 /** Pairs of a hash as Redis lists them, as an object. */

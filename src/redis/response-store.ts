@@ -3,7 +3,7 @@ import { DroverError } from "../core/errors.ts";
 import type { ResponseRecord, ResponseStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
-import { runScript, unwrap } from "./read.ts";
+import { runScript } from "./read.ts";
 import { parseStored } from "./run-codec.ts";
 
 const recordSchema: z.ZodType<ResponseRecord> = z.looseObject({
@@ -34,6 +34,23 @@ redis.call('HSET', KEYS[1], 'events', string.format('%.0f', from + #ARGV - 1))
 return {1}
 `;
 
+/**
+ * KEYS: 1 head, 2 all responses. ARGV: 1 the record, 2 when it was made, 3 its id. Returns the record that is kept, which may
+ * be one from before.
+ */
+const createScript = `
+redis.call('HSETNX', KEYS[1], 'record', ARGV[1])
+redis.call('ZADD', KEYS[2], 'NX', ARGV[2], ARGV[3])
+return {redis.call('HGET', KEYS[1], 'record')}
+`;
+
+/** KEYS: 1 head, 2 events, 3 all responses. ARGV: 1 id. Returns {1} if there was one. */
+const removeScript = `
+redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('UNLINK', KEYS[2])
+return {redis.call('UNLINK', KEYS[1])}
+`;
+
 function decode(key: string, json: string): ResponseRecord {
   return parseStored(recordSchema, json, `a response (key ${key})`);
 }
@@ -45,11 +62,8 @@ export function createRedisResponseStore(options: { connection: RedisConnection;
   return {
     async create(record) {
       const { head } = keys.response(record.id);
-      const [, kept] = await connection.use(async (client) => {
-        const transaction = client.multi().hsetnx(head, "record", JSON.stringify(record)).hget(head, "record");
-        transaction.zadd(keys.responses, "NX", record.createdAt, record.id);
-        return ((await transaction.exec()) ?? []).map(unwrap);
-      });
+      const input = { keys: [head, keys.responses], args: [JSON.stringify(record), record.createdAt, record.id] };
+      const [kept] = await connection.use((client) => runScript(client, createScript, input));
       return decode(head, String(kept));
     },
     async get(id) {
@@ -59,10 +73,8 @@ export function createRedisResponseStore(options: { connection: RedisConnection;
     },
     async remove(id) {
       const { head, events } = keys.response(id);
-      const [removed] = await connection.use(async (client) => {
-        const transaction = client.multi().unlink(head).unlink(events).zrem(keys.responses, id);
-        return ((await transaction.exec()) ?? []).map(unwrap);
-      });
+      const input = { keys: [head, events, keys.responses], args: [id] };
+      const [removed] = await connection.use((client) => runScript(client, removeScript, input));
       return removed === 1;
     },
     async append(id, from, events) {

@@ -2,7 +2,6 @@ import type { FleetView } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { readTime, type Server, serversOf } from "./nodes.ts";
-import { unwrap } from "./read.ts";
 import { isRefusal } from "./redis-error.ts";
 import { isCluster, type RedisClient } from "./redis-target.ts";
 
@@ -68,10 +67,11 @@ export async function readOwing(
   { owing }: Pick<Keys, "owing">,
   now: number,
 ): Promise<FleetView["owing"]> {
-  const [count, first] = await connection.use(async (client) => {
-    const transaction = client.multi().zcount(owing, "-inf", now);
-    const replies = await transaction.zrangebyscore(owing, "-inf", now, "WITHSCORES", "LIMIT", 0, 1).exec();
-    return (replies ?? []).map(unwrap) as [number, string[]];
-  });
+  const [count, first] = await connection.use((client) =>
+    Promise.all([
+      client.zcount(owing, "-inf", now),
+      client.zrangebyscore(owing, "-inf", now, "WITHSCORES", "LIMIT", 0, 1),
+    ]),
+  );
   return { count, ...(first[1] === undefined ? {} : { oldestSince: Number(first[1]) }) };
 }

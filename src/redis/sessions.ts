@@ -2,8 +2,11 @@ import { DroverError } from "../core/errors.ts";
 import type { InputClaim, RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
-import { runScript, unwrap } from "./read.ts";
+import { runScript } from "./read.ts";
 import { claimInputScript } from "./scripts.ts";
+
+/** As of one moment. KEYS: 1 line, 2 messages. ARGV: 1 how many of the line. */
+const readScript = "return {redis.call('LRANGE', KEYS[1], 0, ARGV[1] - 1), redis.call('LLEN', KEYS[2])}";
 
 /** What is read and written of sessions beside the commits of their runs. */
 export function createSessionStore(
@@ -13,14 +16,9 @@ export function createSessionStore(
   return {
     async readSession(session, limit) {
       const { line, messages } = keys.session(session);
-      const [members, length] = await connection.use(async (client) => {
-        const replies = await client
-          .multi()
-          .lrange(line, 0, limit - 1)
-          .llen(messages)
-          .exec();
-        return (replies ?? []).map(unwrap) as [string[], number];
-      });
+      const input = { keys: [line, messages], args: [limit] };
+      const reply = await connection.use((client) => runScript(client, readScript, input));
+      const [members, length] = reply as unknown as [string[], number];
       const entries = members.map((member) => {
         const at = member.indexOf(":");
         return { runId: member.slice(at + 1), round: Number(member.slice(0, at)) };

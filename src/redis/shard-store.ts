@@ -4,7 +4,7 @@ import type { Message } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import type { Created, Pointer, ShardStore } from "../ports-sharding.ts";
 import { toCommitArguments } from "./commit-plan.ts";
-import { maxPage, runScript, toFields, unwrap } from "./read.ts";
+import { maxPage, runScript, toFields } from "./read.ts";
 import { damaged, decodeHead } from "./run-codec.ts";
 import { createRedisRunStore, type RedisRunStoreOptions } from "./run-store.ts";
 import { guardedCreateScript, makeVoidScript, movePointerScript, pointScript } from "./shard-scripts.ts";
@@ -72,10 +72,7 @@ function createPointers({
   return {
     async whereIs(runId) {
       const { head, pointer } = keys.run(runId);
-      const [isHere, held] = await connection.use(async (client) => {
-        const replies = await client.pipeline().exists(head).get(pointer).exec();
-        return (replies ?? []).map(unwrap) as [number, string | null];
-      });
+      const [isHere, held] = await connection.use((client) => Promise.all([client.exists(head), client.get(pointer)]));
       if (isHere === 1) return "here";
       return held === null ? null : decodePointer(runId, held);
     },

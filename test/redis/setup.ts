@@ -6,6 +6,7 @@ import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { cliOf, deletePrefix, testPrefix } from "../support/redis.ts";
 
 export type StoreSetup = {
+  url: string;
   store: RunStore;
   keys: Keys;
   connection: RedisConnection;
@@ -20,6 +21,7 @@ export function setUpStore(url: string = inject("redisUrl"), prefix: string = te
   const { logger, warnings } = collectWarnings();
   const connection = connect(url, { role: "worker", logger });
   return {
+    url,
     store: createRedisRunStore({ connection, keys, logger }),
     keys,
     connection,
