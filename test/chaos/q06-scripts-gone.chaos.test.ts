@@ -1,10 +1,9 @@
 // Catches: a commit that is half applied because Redis has forgotten a script, or because a host refuses them where they stand.
 import { setTimeout as sleep } from "node:timers/promises";
-import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { type FakeReply, type FakeRequest, turnOf } from "../support/fake-openai.ts";
 import { startLossyRelay } from "../support/lossy-relay.ts";
-import { startTestRedis } from "../support/redis.ts";
+import { startMonitor } from "../support/monitor.ts";
 import { makeWorld, type World } from "../support/world.ts";
 import { tellFigure } from "./support/figure.ts";
 import { judge } from "./support/judge.ts";
@@ -71,27 +70,27 @@ test("[Q06] a run outlives scripts that are unknown each time they are asked for
   expect(relay.rewritten()).toBeGreaterThan(flushes);
 });
 
-const isScript = (command: string, args: string[], prefix: string): boolean =>
-  /^(eval|evalsha|fcall)/i.test(command) && args.some((text) => text.startsWith(prefix));
+const isScript = (name: string, args: string[], prefix: string): boolean =>
+  /^(eval|evalsha|fcall)/.test(name) && args.some((text) => text.startsWith(prefix));
 
 test("[Q06] no script is sent in a MULTI, where one host refuses them", async () => {
   const { seed } = seeded();
-  // Nobody else may send anything while the watcher begins: the client takes what is told before the answer to its command
-  // for that answer, and gives up.
-  const server = await startTestRedis({ own: true });
-  onTestFinished(() => server.stop());
-  const watcher = await new Redis(server.url).monitor();
-  onTestFinished(() => watcher.disconnect());
-  const world = await makeWorld({ respond, server, maxTurns: turnCount });
+  const world = await makeWorld({ respond, maxTurns: turnCount });
   const refused: string[] = [];
+  let scripts = 0;
   const inMulti = new Set<string>();
-  watcher.on("monitor", (_time: string, [command = "", ...args]: string[], source: string) => {
-    if (/^multi$/i.test(command)) inMulti.add(source);
-    else if (/^(exec|discard)$/i.test(command)) inMulti.delete(source);
-    else if (inMulti.has(source) && isScript(command, args, world.prefix)) refused.push(command);
+  const monitor = await startMonitor(world.options.redisUrl, ({ name, args, source }) => {
+    if (name === "multi") inMulti.add(source);
+    else if (name === "exec" || name === "discard") inMulti.delete(source);
+    else if (isScript(name, args, world.prefix)) {
+      scripts += 1;
+      if (inMulti.has(source)) refused.push(name);
+    }
   });
+  onTestFinished(() => monitor.stop());
   await world.work();
   await world.drover.start("e2e", "scripts go", { runId: "scripts" });
   await expectFinish(world, seed);
+  expect(scripts).toBeGreaterThan(turnCount);
   expect(refused).toEqual([]);
 });

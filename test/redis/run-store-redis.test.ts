@@ -1,6 +1,5 @@
-import type { Redis } from "ioredis";
 // What only the store on Redis promises: what lies in Redis, what goes over the wire, and what damage does.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { FeedEntry } from "../../src/core/event.ts";
 import type { OpenCall, Run } from "../../src/core/run.ts";
 import { toCommitArguments } from "../../src/redis/commit-plan.ts";
@@ -21,19 +20,13 @@ import {
   user,
 } from "../contract/run-fixtures.ts";
 import { startLossyRelay } from "../support/lossy-relay.ts";
-import { startTestRedis, type TestRedis, testPrefix } from "../support/redis.ts";
+import { commandsDuring } from "../support/monitor.ts";
+import { startTestRedis } from "../support/redis.ts";
 import { type StoreSetup, setUpStore } from "./setup.ts";
-
-// Its own: the client library cannot bear that others send commands while it begins to listen to all of them.
-let server: TestRedis;
-beforeAll(async () => {
-  server = await startTestRedis({ own: true });
-});
-afterAll(() => server.stop());
 
 let setup: StoreSetup;
 beforeEach(() => {
-  setup = setUpStore(server.url);
+  setup = setUpStore();
 });
 afterEach(() => setup.close());
 
@@ -75,7 +68,7 @@ describe("the commit script", () => {
   });
 
   test("commits once when the connection breaks before the reply, every time", async () => {
-    const relay = await startLossyRelay(server.url);
+    const relay = await startLossyRelay(setup.url);
     const lossy = setUpStore(relay.url);
     let run = await created(lossy.store);
     for (let round = 0; round < 20; round += 1) {
@@ -235,20 +228,8 @@ describe("what lies in Redis", () => {
 
 /** Every command on this store's keys while `act` runs, those of scripts too; names in lower case. */
 async function commandsOf(act: () => Promise<unknown>): Promise<string[][]> {
-  const { connection, keys } = setup;
-  const monitor = await (connection.client as Redis).duplicate({ lazyConnect: false }).monitor();
-  const commands: string[][] = [];
-  monitor.on(
-    "monitor",
-    (_time: string, [name = "", ...args]: string[]) =>
-      void (args.join(" ").includes(keys.prefix) && commands.push([name.toLowerCase(), ...args])),
-  );
-  await act();
-  await connection.client.get(`${keys.prefix}:last`);
-  await vi.waitFor(() => expect(commands.at(-1)).toContain(`${keys.prefix}:last`));
-  monitor.stream.destroy(); // what others do meanwhile would come in after the end of the monitoring, and nobody takes it
-  monitor.disconnect();
-  return commands.slice(0, -1);
+  const commands = await commandsDuring(setup.url, setup.keys.prefix, act);
+  return commands.map(({ name, args }) => [name, ...args]);
 }
 
 describe("the cache of transcripts", () => {
@@ -466,7 +447,7 @@ describe("big installations", () => {
   });
 
   test("two stores under different prefixes share nothing", async () => {
-    const other = setUpStore(server.url, testPrefix());
+    const other = setUpStore();
     await created(setup.store);
     expect(await other.store.load("run-a")).toBeNull();
     expect((await other.store.list({})).runs).toEqual([]);

@@ -1,45 +1,25 @@
-import type { Redis } from "ioredis";
 // What the store on Redis does with the list that the runs of a session share: what is read of it, by whom, and what
 // a failover does to it.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Message } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
 import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { change, committed, message, user } from "../contract/run-fixtures.ts";
 import { begin, enter, leave, session } from "../contract/session-fixtures.ts";
-import { startTestRedis, type TestRedis } from "../support/redis.ts";
+import { commandsDuring } from "../support/monitor.ts";
+import { startTestRedis } from "../support/redis.ts";
 import { type StoreSetup, setUpStore } from "./setup.ts";
-
-// Its own: the client library cannot bear that others send commands while it begins to listen to all of them.
-let server: TestRedis;
-beforeAll(async () => {
-  server = await startTestRedis({ own: true });
-});
-afterAll(() => server.stop());
 
 let setup: StoreSetup;
 beforeEach(() => {
-  setup = setUpStore(server.url);
+  setup = setUpStore();
 });
 afterEach(() => setup.close());
 
 /** Every LRANGE on this store's keys while `act` runs. */
 async function rangesOf(act: () => Promise<unknown>): Promise<string[]> {
-  const { connection, keys } = setup;
-  const monitor = await (connection.client as Redis).duplicate({ lazyConnect: false }).monitor();
-  const commands: string[][] = [];
-  const note = (_time: string, args: string[]): void => {
-    if (args.join(" ").includes(keys.prefix)) commands.push(args);
-  };
-  monitor.on("monitor", note);
-  await act();
-  await connection.client.get(`${keys.prefix}:last`);
-  await vi.waitFor(() => expect(commands.at(-1)).toContain(`${keys.prefix}:last`));
-  monitor.stream.destroy(); // what others do meanwhile would come in after the end of the monitoring, and nobody takes it
-  monitor.disconnect();
-  return commands
-    .filter(([name]) => name?.toLowerCase() === "lrange")
-    .map(([, key, ...range]) => [key, ...range].join(" "));
+  const commands = await commandsDuring(setup.url, setup.keys.prefix, act);
+  return commands.filter(({ name }) => name === "lrange").map(({ args }) => args.join(" "));
 }
 
 describe("the transcript of a session", () => {
