@@ -5,7 +5,7 @@ import { createHeldSteps, type HeldStep } from "./held-steps.ts";
 import { countLostWorkers, forgiveLostLock, isLockLost } from "./lost-locks.ts";
 import type { RedisClient } from "./redis-client.ts";
 import { type ParsedStart, parseStart } from "./start-contract.ts";
-import { readStep, runsQueue } from "./step-job.ts";
+import { readStep, runsQueue, toPriority } from "./step-job.ts";
 import { maxAgainMs } from "./step-queue.ts";
 
 /** A job of the `runs` queue, read. */
@@ -142,8 +142,8 @@ async function perform(options: ProcessorOptions, job: Job, jobId: string, signa
     if (options.queue === runsQueue) {
       const start = parseStart(job, { maxPayloadBytes: options.maxPayloadBytes });
       // As it was given: one that waited for long may have been moved to another class.
-      const priority = job.opts.priority ?? job.priority;
-      const given = priority > 0 ? { priority } : {};
+      const priority = Number(job.opts.priority ?? job.priority);
+      const given = priority > 0 ? { priority: toPriority(priority) } : {};
       return await options.processStart({ start, queuedAt: job.timestamp, ...given, signal });
     }
     const step = readStep(job.data);
@@ -153,7 +153,7 @@ async function perform(options: ProcessorOptions, job: Job, jobId: string, signa
       return { type: "done" };
     }
     const lostWorkers = await countLostWorkers(options.connection, options.toKey(jobId), job.stalledCounter);
-    const queuedAt = job.timestamp + (job.opts.delay ?? 0);
+    const queuedAt = job.timestamp + (Number(job.opts.delay) || 0) || options.clock.now();
     const deliveries = job.attemptsStarted;
     return await options.process({ step, lostWorkers, deliveries, signal, queuedAt });
   } catch (error) {

@@ -65,7 +65,7 @@ function isCount(value: unknown): value is number {
 const defaultPriority = 1_000;
 const highestNumber = 2_097_151;
 
-function toPriority(priority: number | undefined): number {
+export function toPriority(priority: number | undefined): number {
   if (priority === undefined) return defaultPriority;
   return Math.min(Math.max(Math.trunc(priority), 1), highestNumber);
 }

@@ -1,4 +1,4 @@
-import { type Job, type JobJson, QueueKeys, RedisConnection, RedisQueueBackend, Worker } from "bullmq";
+import { QueueKeys, RedisConnection, type Worker } from "bullmq";
 import { atMost } from "../at-most.ts";
 import { defaultPrefix } from "../core/defaults.ts";
 import type { Clock, Delivery, Logger, StepOutcome, Telemetry } from "../ports.ts";
@@ -10,6 +10,7 @@ import { queuePrefix } from "./step-job.ts";
 import { maxEvents } from "./step-queue.ts";
 import { createTap, type Tap } from "./tap.ts";
 import { tendQueue } from "./tend-queue.ts";
+import { TolerantBackend, TolerantWorker } from "./tolerant-worker.ts";
 
 export type { StartDelivery } from "./processor.ts";
 
@@ -209,7 +210,7 @@ function createLane(options: StepWorkerOptions, queue: string, shared: Shared): 
     },
     // Both connections are ours: BullMQ's own way of making the second one could not be ended while Redis is away.
     (name, backendOptions) =>
-      new RedisQueueBackend(
+      new TolerantBackend(
         new RedisConnection(main, { shared: true, blocking: false }),
         name,
         keys.getKeys(name),
@@ -235,17 +236,6 @@ function createLane(options: StepWorkerOptions, queue: string, shared: Shared): 
   worker.on("stalled", () => options.telemetry?.count({ what: "redelivery", queue }));
   worker.on("error", (error: Error) => onWorkerError(error, queue, trouble, damper));
   return { queue, toKey, worker, blocking, processor, damper, tap };
-}
-
-/** BullMQ would take a job whose data is no JSON (`NaN`, say) again and again: as a text, every schema refuses it. */
-class TolerantWorker extends Worker {
-  protected override createJob(job: JobJson, jobId: string): Job {
-    try {
-      return super.createJob(job, jobId);
-    } catch {
-      return super.createJob({ ...job, data: JSON.stringify(job.data) }, jobId);
-    }
-  }
 }
 
 function onWorkerError(error: Error, queue: string, trouble: TroubleLog, damper: Damper): void {

@@ -1,0 +1,71 @@
+import { type Job, type JobJson, RedisQueueBackend, Worker } from "bullmq";
+
+/** BullMQ would take a job whose data is no JSON (`NaN`, say) again and again: as a text, every schema refuses it. */
+export class TolerantWorker extends Worker {
+  protected override createJob(job: JobJson, jobId: string): Job {
+    try {
+      return super.createJob(job, jobId);
+    } catch {
+      return super.createJob({ ...job, data: JSON.stringify(job.data) }, jobId);
+    }
+  }
+}
+
+/**
+ * The same of what is kept beside a job's data: one field that cannot be read, and the job is taken, given up and taken again for
+ * ever, whatever step it holds. Such a field is left out, here and in what Redis keeps.
+ */
+export class TolerantBackend extends RedisQueueBackend {
+  override execCommand(...command: Parameters<RedisQueueBackend["execCommand"]>): unknown {
+    const reply: unknown = super.execCommand(...command);
+    const [client, name] = command;
+    if (!takes.has(name) || !("hdel" in client)) return reply;
+    return (reply as Promise<unknown>).then((taken) => {
+      const [fields, jobId] = Array.isArray(taken) ? taken : [];
+      const left = Array.isArray(fields) ? leaveOut(fields) : [];
+      // On its way before the command that ends the job. Whether it arrives is of no matter: the job may be taken again.
+      if (left.length > 0) void Promise.resolve(client.hdel(this.toKey(jobId), ...left)).catch(() => undefined);
+      return taken;
+    });
+  }
+}
+
+/** Scripts that give a worker its next job: its fields and values in one list, and its id. */
+const takes: ReadonlySet<string> = new Set(["moveToActive", "moveToFinished"]);
+
+/** Takes out of the list what cannot be read, and returns its names. */
+function leaveOut(fields: string[]): string[] {
+  const left: string[] = [];
+  for (let at = fields.length - 2; at >= 0; at -= 2) {
+    const name = fields[at] ?? "";
+    if (canBeRead(name, fields[at + 1], fields)) continue;
+    left.push(name);
+    fields.splice(at, 2);
+  }
+  return left;
+}
+
+function canBeRead(name: string, value: string | undefined, fields: readonly string[]): boolean {
+  switch (name) {
+    case "opts":
+      return typeof parsed(value) === "object";
+    case "progress":
+    case "parent":
+      return parsed(value) !== undefined;
+    case "rjk": // Part of a schedule, of which its options tell.
+      return typeof Object(parsed(fields[fields.indexOf("opts") + 1])).repeat === "object";
+    case "defa": // To fail unseen, by the word of a worker of another make: that is for the step to say.
+      return false;
+    default:
+      return true;
+  }
+}
+
+/** Undefined for null, which none of these can be, and for what is no JSON. */
+function parsed(json: string | undefined): unknown {
+  try {
+    return JSON.parse(json ?? "") ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
