@@ -22,7 +22,7 @@ export class DroverError extends Error {
 }
 
 /** Redis cannot be reached or refuses writes: what failed may work in a moment. */
-export function isOutage(error: unknown): boolean {
+export function isOutage(error: unknown): error is DroverError {
   return error instanceof DroverError && error.code === "queue_unavailable";
 }
 

@@ -2,6 +2,7 @@ import type { AgentDefinition } from "../core/agent.ts";
 import { DroverError, toError } from "../core/errors.ts";
 import type { OperatorLimits } from "../core/fleet-limits.ts";
 import type { StartPayload } from "../core/new-run.ts";
+import { createRarely } from "../core/rarely.ts";
 import { createRedactor } from "../core/redact.ts";
 import type { Redaction } from "../core/redact-event.ts";
 import type {
@@ -97,6 +98,7 @@ export function createEngine(options: EngineOptions): Engine {
   const client = createClient({ ...deps, advance });
   const active = createActiveSteps(deps);
   const gatekeeper = createGatekeeper({ ...deps, advance, line });
+  const rarely = createRarely(() => options.clock.now());
   const stopForgetting = options.signals.onAnnounced(recall.forget);
   const tokens = async ({ name, model }: AgentDefinition): Promise<TokenCounter | undefined> => {
     const known = options.agents.get(name);
@@ -107,7 +109,7 @@ export function createEngine(options: EngineOptions): Engine {
     client,
     handle,
     session: (id) => createSessionHandle({ ...deps, client, handle }, id),
-    runStep: createRunStep({ ...deps, advance, active, recall, gatekeeper }),
+    runStep: createRunStep({ ...deps, advance, active, recall, gatekeeper, rarely }),
     takeStart: (start, priority) => takeStart(client, options.logger, start, priority),
     wakeSessions: () => wakeSessions({ ...deps, advance }),
     runningSteps: active.count,

@@ -84,7 +84,7 @@ async function commitAnswer(
   event: AnswerEvent,
 ): Promise<StepOutcome> {
   const commit = (): Promise<AdvanceResult> => deps.advance(run.runId, event, { head: run, pipeline: true });
-  const result = await withOutcomeInHand(deps, context.active, commit);
+  const result = await withOutcomeInHand(deps, { run, active: context.active }, commit);
   // A refusal for length says nothing of what it cost.
   if (!result.change) await reportRefused(deps, run, call, agent);
   else if (event.type === "window_shrunk") await reportUsage(deps, run.runId, call);

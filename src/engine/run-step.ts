@@ -1,7 +1,6 @@
 import { DroverError, toError } from "../core/errors.ts";
 import { isCut, type Message } from "../core/message.ts";
 import { holdOf, modelIndex, owedStep, type Step, wakeIndex } from "../core/owed.ts";
-import { createRarely, type Rarely } from "../core/rarely.ts";
 import { usedToolCallIds } from "../core/reply.ts";
 import { backoffMs } from "../core/retry.ts";
 import { isEnded, type Run } from "../core/run.ts";
@@ -32,7 +31,7 @@ const crashesAllowed = 5;
  * delivering any step again is always safe and is the repair (invariant 2). Never rejects.
  */
 export function createRunStep(given: RunStepDeps): (delivery: Delivery) => Promise<StepOutcome> {
-  const deps: Deps = { ...given, lane: { taken: false }, rarely: createRarely(() => given.clock.now()) };
+  const deps: Deps = { ...given, lane: { taken: false } };
   return async (delivery) => {
     const active = deps.active.begin(delivery);
     try {
@@ -49,7 +48,7 @@ export function createRunStep(given: RunStepDeps): (delivery: Delivery) => Promi
  * `lane`: of this process, for steps that run alone: one at a time. Each is a program to start; where workers are killed
  * faster than many programs start at once, none would ever be done.
  */
-type Deps = RunStepDeps & { lane: { taken: boolean }; rarely: Rarely };
+type Deps = RunStepDeps & { lane: { taken: boolean } };
 
 async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Promise<StepOutcome> {
   const { clock } = deps;

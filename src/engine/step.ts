@@ -1,5 +1,6 @@
 import type { StepTimes } from "../core/event.ts";
 import { isSameStep, owed, type Step } from "../core/owed.ts";
+import type { Rarely } from "../core/rarely.ts";
 import type { Run } from "../core/run.ts";
 import type { Delivery, Logger, ModelOutcome, StepOutcome, ToolOutcome } from "../ports.ts";
 import type { ActiveStep, ActiveSteps } from "./active-steps.ts";
@@ -15,6 +16,8 @@ export type RunStepDeps = EngineDeps & {
   active: ActiveSteps;
   recall: Recall;
   gatekeeper: Gatekeeper;
+  /** For log lines that an outage makes of every step at hand. */
+  rarely: Rarely;
   isolate?: Isolate | undefined;
 };
 

@@ -95,11 +95,11 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   // Only a started one that says that nothing happened is owed anew, so that nobody needs to wonder.
   if (aborted && (outcome.type === "unknown" || (outcome.type === "retry" && !execution.startToken)))
     return afterAbort(deps, run, context);
-  const { active } = context;
-  const kept = await withOutcomeInHand(deps, active, () => keepOutcome(deps, agent, execution, outcome));
+  const held = { run, active: context.active };
+  const kept = await withOutcomeInHand(deps, held, () => keepOutcome(deps, agent, execution, outcome));
   const event = { ...toEvent(deps, agent, execution, kept), times: stepTimes(context, { calledAt, answeredAt }) };
   const commit = (): Promise<AdvanceResult> => deps.advance(run.runId, event, { head: run, pipeline: true });
-  const result = await withOutcomeInHand(deps, active, commit);
+  const result = await withOutcomeInHand(deps, held, commit);
   await dropUnusedText(deps, execution, "full" in kept ? kept.full : undefined, result.change !== null);
   if (result.change) {
     deps.telemetry.recordStep({

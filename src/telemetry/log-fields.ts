@@ -23,6 +23,7 @@ export const logFields: Record<string, string> = {
   finishReason: "Why the model stopped, in its server's words.",
   queueWaitMs: "How long the step lay in its queue.",
   performMs: "How long its call took.",
+  waitedMs: "How long its outcome waited in hand until Redis took it.",
   deliveries: "How often the step was delivered, if more than once.",
   ms: "Of a run that ended: from its creation to its end; of a request: until it was answered.",
   error:
