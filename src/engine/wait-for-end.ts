@@ -7,6 +7,8 @@ import { isSameRun } from "./advance.ts";
 
 /** Without an announcement, which can get lost. */
 const lookEveryMs = 2_000;
+/** Whether an end is safe takes a look at the replicas, also for whoever has no time to wait. */
+const leastConfirmMs = 1_000;
 
 /** A run and its last message; that is left out while the run goes on. */
 export type Found = { run: Run; last?: Message | undefined };
@@ -16,13 +18,15 @@ type Deps = { store: RunStore; signals: Signals; durable?: Durable | undefined }
 /**
  * Waits until a run has ended for good.
  *
- * @throws DroverError "timeout", "not_found"
+ * @throws DroverError "timeout", "not_found", "invalid" for a limit that is no number
  */
 export async function waitForEnd(
   { store, signals, durable }: Deps,
   runId: string,
   { timeoutMs, signal }: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined },
 ): Promise<Found> {
+  if (Number.isNaN(timeoutMs))
+    throw new DroverError("invalid", "timeoutMs: expected a number of milliseconds, received NaN.");
   const until = timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
   let isTold = false;
   let ring: () => void = () => {};
@@ -37,15 +41,13 @@ export async function waitForEnd(
         ring = resolve;
       });
       const found = await lookAgain(store, runId, { known, isTold });
-      if (found && isEnded(found.run) && (await isSafe(durable, found.run))) return found;
       known = found?.run ?? known;
-      const leftMs = until - performance.now();
-      if (leftMs <= 0 || signal?.aborted) {
-        throw new DroverError(
-          "timeout",
-          `Run "${runId}" is still ${known?.status}; it goes on. Ask again later, or watch it.`,
-        );
+      if (found && isEnded(found.run)) {
+        const isSafe = confirmed(durable, found.run, { ms: until - performance.now(), signal });
+        if (await isSafe) return found;
       }
+      const leftMs = until - performance.now();
+      if (leftMs <= 0 || signal?.aborted) throw notInTime(runId, known);
       await atMost(Math.min(leftMs, lookEveryMs), rung, signal);
     }
   } finally {
@@ -53,14 +55,32 @@ export async function waitForEnd(
   }
 }
 
+function notInTime(runId: string, known: Run | undefined): DroverError {
+  const what =
+    known && isEnded(known)
+      ? "has ended, and Redis could still lose that: it is not where durability asks for it. Ask again later."
+      : `is still ${known?.status}; it goes on. Ask again later, or watch it.`;
+  return new DroverError("timeout", `Run "${runId}" ${what}`);
+}
+
 /** An end that a failover could still take back is waited for like one to come. */
-async function isSafe(durable: Durable | undefined, run: Run): Promise<boolean> {
+async function confirmed(
+  durable: Durable | undefined,
+  run: Run,
+  { ms, signal }: { ms: number; signal: AbortSignal | undefined },
+): Promise<boolean> {
+  if (!durable) return true;
+  const enough = new AbortController();
+  const confirming = durable.confirm(run, enough.signal);
   try {
-    await durable?.confirm(run);
-    return true;
+    // It has a limit of its own, about.
+    const longestMs = Math.min(ms, 2 * durable.timeoutMs);
+    return (await atMost(Math.max(longestMs, leastConfirmMs), confirming, signal)) !== undefined;
   } catch (error) {
     if (!isOutage(error)) throw error;
     return false;
+  } finally {
+    enough.abort();
   }
 }
 
