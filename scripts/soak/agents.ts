@@ -8,6 +8,7 @@ import { makeCall, makeScripts, type Scripts } from "../../src/chaos/script.ts";
 import { PermanentError, RetryableError } from "../../src/core/errors.ts";
 import { type Agent, defineAgent } from "../../src/define-agent.ts";
 import { recordEffect, scriptedModel } from "../../src/testing/index.ts";
+import { agentTool } from "../../src/tools/agent-tool.ts";
 import { defineTool, type Tool, type ToolOptions } from "../../src/tools/define-tool.ts";
 import { askPerson } from "../../src/tools/stock/ask-person.ts";
 
@@ -84,7 +85,32 @@ const careful = defineAgent({
 });
 const hasty = defineAgent({ name: "hasty", instructions, model, tools: [look, post], limits: { deadlineMs: 60_000 } });
 
-export const agents: Agent[] = [errand, wide, careful, hasty];
+/** What others hand on is worked on with reads, writes that ask and writes that may not run twice. */
+const hand = defineAgent({ name: "hand", instructions, model, tools: [look, post, putTool, maybe] });
+/** A child that has children of its own. */
+const foreman = defineAgent({
+  name: "foreman",
+  instructions,
+  model,
+  tools: [post, agentTool({ agent: hand, name: "hand_on" })],
+});
+const short = { agent: hand, limits: { maxTurns: 1 } };
+/** Waits for its children: one that answers, one with children, one that fails and is retried, one whose failure is its own. */
+const boss = defineAgent({
+  name: "boss",
+  instructions,
+  model,
+  tools: [
+    look,
+    post,
+    agentTool({ agent: hand, name: "hand_on" }),
+    agentTool({ agent: foreman, name: "hand_down", approval: "always" }),
+    agentTool({ ...short, name: "hand_again", onFailure: "retry", retries: 1 }),
+    agentTool({ ...short, name: "hand_strictly", onFailure: "fail" }),
+  ],
+});
+
+export const agents: Agent[] = [errand, wide, careful, hasty, boss, foreman, hand];
 
 /** What the model says: made up, but for "wide", which calls a dozen tools at once. */
 export function scriptsOf(agent: Agent, seed: number): Scripts {

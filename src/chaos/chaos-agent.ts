@@ -7,7 +7,7 @@ import type { AgentCode, ModelClient } from "../ports.ts";
 import type { Tool, ToolContext } from "../tools/define-tool.ts";
 import { createToolCaller } from "../tools/tool-caller.ts";
 import type { Execution } from "./execution.ts";
-import { randomFor } from "./random.ts";
+import { randomFor, stableName } from "./random.ts";
 import { modelOf, type Scripts } from "./script.ts";
 
 export type ChaosAgentOptions = {
@@ -19,6 +19,8 @@ export type ChaosAgentOptions = {
   note: (execution: Execution) => void;
   /** How long a stub takes at most, in ms; default 0. */
   stubMs?: number | undefined;
+  /** The agents there are: a tool that hands work to another is one that is stubbed. */
+  knows: (agent: string) => boolean;
   /** Told of every model call before it is made. */
   onModelCall?: ((call: { runId: string; turn: number; attempt: number }) => void) | undefined;
   /** Whether a model's text comes in one piece, when it is done: when a piece is published is a matter of real time. */
@@ -31,6 +33,11 @@ const stubTimeoutMs = 2_000;
 /** Which tools run for real unless told otherwise: those that change nothing. */
 export function isHarmless(tool: Tool): boolean {
   return tool.effect === "read";
+}
+
+/** Whether the calls of a tool are runs of an agent that is there. */
+export function isDoneByAgent({ child }: Tool, { knows }: Pick<ChaosAgentOptions, "knows">): boolean {
+  return child !== undefined && knows(child.agent);
 }
 
 /**
@@ -89,14 +96,15 @@ function inOnePiece(model: ModelClient): ModelClient {
 }
 
 function watched(tool: Tool, options: ChaosAgentOptions): Tool {
-  if (tool.answeredBy) return tool;
-  const real = options.isReal(tool);
+  if (tool.answeredBy || isDoneByAgent(tool, options)) return tool;
+  const real = !tool.child && options.isReal(tool);
   const stubbed = real
     ? {}
     : { timeoutMs: Math.min(tool.timeoutMs, stubTimeoutMs), rate: undefined, approvalExpiresMs: undefined };
   return {
     ...tool,
     ...stubbed,
+    child: undefined,
     execute: async (args, context) => {
       const { runId, callId, idempotencyKey: key, attempt } = context;
       const note = (
@@ -130,7 +138,7 @@ async function stub(
   { runId, callId, attempt, signal }: ToolContext,
   options: ChaosAgentOptions,
 ): Promise<string> {
-  const random = randomFor(options.seed, "stub", runId, callId, attempt);
+  const random = randomFor(options.seed, "stub", stableName(runId), callId, attempt);
   const takesMs = random.between(0, options.stubMs ?? 0);
   if (attempt === 1 && random.chance(1 / 8)) throw new RetryableError(`${tool.name} is busy`, { delayMs: 50 });
   if (takesMs > 0) await sleep(takesMs, undefined, { signal });

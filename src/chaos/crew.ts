@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DroverError } from "../core/errors.ts";
+import type { Frozen } from "./evidence.ts";
 import { type Relay, startRelay } from "./relay.ts";
 import { type WorkerOptions, workerVariable } from "./worker.ts";
 
@@ -24,6 +25,8 @@ export type Crew = {
   /** Asks it to stop in order. */
   stop(place: number): boolean;
   pids(): number[];
+  /** Who was frozen and when; of one that still is, without an end. */
+  frozen(): readonly Frozen[];
   /** How many take steps. */
   atWork(): number;
   /** Resolves when every place has a worker that takes steps and none is frozen. */
@@ -44,13 +47,14 @@ type Member = { child: ChildProcess; isReady: boolean; doomed: boolean; frozen: 
 type Company = {
   members: Member[];
   deserters: string[];
+  frozen: Frozen[];
   /** Nobody follows any more. */
   dismissed: boolean;
 };
 
 export async function startCrew(options: CrewOptions): Promise<Crew> {
   const relays = await Promise.all(Array.from({ length: options.count }, () => startRelay(options.redis)));
-  const company: Company = { members: [], deserters: [], dismissed: false };
+  const company: Company = { members: [], deserters: [], frozen: [], dismissed: false };
   const { deserters } = company;
   relays.forEach((relay, place) => enlist(options, company, { place, url: relay.url }));
   const isAtWork = ({ isReady, doomed, frozen }: Member): boolean => isReady && !doomed && !frozen;
@@ -71,11 +75,7 @@ export async function startCrew(options: CrewOptions): Promise<Crew> {
     pause(place, forMs) {
       const member = send(place, "SIGSTOP");
       if (!member) return false;
-      member.frozen = true;
-      setTimeout(() => {
-        member.frozen = false;
-        member.child.kill("SIGCONT");
-      }, forMs);
+      freeze(member, company, forMs);
       return true;
     },
     stop(place) {
@@ -84,6 +84,7 @@ export async function startCrew(options: CrewOptions): Promise<Crew> {
       return member !== undefined;
     },
     atWork: () => company.members.filter(isAtWork).length,
+    frozen: () => company.frozen,
     pids: () => company.members.map(({ child }) => child.pid ?? 0),
     async settled() {
       const until = performance.now() + readyTimeoutMs;
@@ -102,6 +103,17 @@ export async function startCrew(options: CrewOptions): Promise<Crew> {
       await Promise.all(relays.map((relay) => relay.close()));
     },
   };
+}
+
+function freeze(member: Member, { frozen }: Company, forMs: number): void {
+  const one = { pid: member.child.pid ?? 0, from: Date.now(), to: Number.POSITIVE_INFINITY };
+  frozen.push(one);
+  member.frozen = true;
+  setTimeout(() => {
+    member.frozen = false;
+    member.child.kill("SIGCONT");
+    one.to = Date.now();
+  }, forMs);
 }
 
 function enlist(options: CrewOptions, company: Company, { place, url }: { place: number; url: string }): void {

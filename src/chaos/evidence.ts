@@ -2,6 +2,7 @@ import type { FeedEntry } from "../core/event.ts";
 import type { Message } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import type { Execution } from "./execution.ts";
+import type { ModelCall } from "./ledger.ts";
 import type { Script } from "./script.ts";
 
 /**
@@ -14,8 +15,21 @@ import type { Script } from "./script.ts";
  */
 export type Finding = { kind: "lost" | "duplicated" | "stuck" | "effect" | "outcome"; runId: string; message: string };
 
-/** What the judge is told of a tool. `asks`: a person is asked about every call of it. */
-export type JudgedTool = { effect: "read" | "write" | "irreversible"; idempotent: boolean; asks: boolean };
+/** What the judge is told of a tool. `asks`: a person is asked about every call of it; `byAgent`: its calls are runs of another agent. */
+export type JudgedTool = {
+  effect: "read" | "write" | "irreversible";
+  idempotent: boolean;
+  asks: boolean;
+  byAgent: boolean;
+};
+
+/** A span of time in which nothing was to begin, in epoch ms; it may not be over. */
+export type Window = { from: number; to: number };
+/** A process that was frozen. */
+export type Frozen = Window & { pid: number };
+
+/** A child of the run, as it is: the text of its answer if it completed. */
+export type JudgedChild = { run: Run; answer: string | undefined };
 
 export type Evidence = {
   runId: string;
@@ -28,6 +42,17 @@ export type Evidence = {
   tools: ReadonlyMap<string, JudgedTool>;
   /** What its model was to say; undefined: not known. */
   script?: Script | undefined;
+  /** Of this run, in the order in which they were made; undefined: nobody noted them. */
+  modelCalls?: readonly ModelCall[] | undefined;
+  /** Every run that is there with this one as its parent; undefined: they are not known. */
+  children?: readonly JudgedChild[] | undefined;
+  /** Input that was sent in mid-run, and whether the run said that it takes it. */
+  input?: { text: string; taken: boolean } | undefined;
+  /** Its transcript as it was when it was last retried. */
+  before?: readonly Message[] | undefined;
+  /** When the fleet was paused, and which processes were frozen when. */
+  fleetPauses?: readonly Window[] | undefined;
+  frozen?: readonly Frozen[] | undefined;
   /** How it ends when nobody disturbs it; undefined: anyhow. */
   ends?: Pick<Run, "status" | "stopReason"> | undefined;
 };

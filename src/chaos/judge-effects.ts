@@ -68,7 +68,8 @@ function problemsOfRepeats({ key, name, begun, ended, tool }: OfCall): string[] 
 export function judgeResults({ runId, messages, executions, tools }: Evidence): Finding[] {
   const byCall = new Map(byKey(executions, tools).map((call) => [call.callId, call]));
   return messages.flatMap((message): Finding[] => {
-    if (message.role !== "tool" || !tools.has(message.name)) return [];
+    const tool = message.role === "tool" ? tools.get(message.name) : undefined;
+    if (message.role !== "tool" || !tool || tool.byAgent) return [];
     const call = byCall.get(message.callId);
     const problems = [toldOfSuccess(message, call), keptSilent(message, call)].filter((text) => text !== undefined);
     return problems.map((text) => ({ kind: "effect", runId, message: text }));

@@ -1,8 +1,12 @@
 import type { FeedEntry } from "../core/event.ts";
 import { type AssistantMessage, type Message, textOf } from "../core/message.ts";
 import { isEnded, type Run } from "../core/run.ts";
+import type { Tool } from "../tools/define-tool.ts";
+import { isDoneByAgent } from "./chaos-agent.ts";
 import type { Evidence, Finding, JudgedTool } from "./evidence.ts";
 import { judgeEffects, judgeResults } from "./judge-effects.ts";
+import { judgeChildren, judgePeople } from "./judge-others.ts";
+import { judgePauses } from "./judge-pauses.ts";
 import type { Script } from "./script.ts";
 
 /** Everything that is wrong with a run, told from its record and from what tools really did. Empty if nothing is. */
@@ -19,6 +23,9 @@ export function judge(evidence: Evidence): Finding[] {
     ...judgeEnd(evidence, run),
     ...judgeEffects(evidence),
     ...judgeResults(evidence),
+    ...judgeChildren(evidence),
+    ...judgePeople(evidence, run),
+    ...judgePauses(evidence),
   ];
 }
 
@@ -102,7 +109,8 @@ function judgeEnd({ runId, ends }: Evidence, run: Run): Finding[] {
   ];
 }
 
-/** Whose approval the tool asks for in every case. */
-export function toJudged(tool: { effect: JudgedTool["effect"]; idempotent: boolean; approval: unknown }): JudgedTool {
-  return { effect: tool.effect, idempotent: tool.idempotent, asks: tool.approval === "always" };
+/** @param knows which agents are there: calls of a tool that stands for another are stubbed. */
+export function toJudged(tool: Tool, knows: (agent: string) => boolean): JudgedTool {
+  const { effect, idempotent, approval } = tool;
+  return { effect, idempotent, asks: approval === "always", byAgent: isDoneByAgent(tool, { knows }) };
 }

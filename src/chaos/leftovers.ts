@@ -46,11 +46,8 @@ async function removeRun({ client }: Backend["engine"], runId: string): Promise<
   try {
     await client.delete(runId);
   } catch (error) {
-    if (
-      !(error instanceof DroverError) ||
-      !(isOutage(error) || error.code === "not_allowed" || error.code === "not_found")
-    ) {
-      throw error;
-    }
+    if (isOutage(error)) return;
+    if (error instanceof DroverError && (error.code === "not_allowed" || error.code === "not_found")) return;
+    throw error;
   }
 }

@@ -7,20 +7,32 @@ import type { TimedFault } from "./timed-faults.ts";
 /** A fault waits so long at most for workers to be there that something can befall. */
 const mostWaitMs = 20_000;
 
-export type Scene = { crew: Crew; redis: ChaosRedis; prefix: string; tally: Tally; signal: AbortSignal };
+export type Scene = {
+  crew: Crew;
+  redis: ChaosRedis;
+  prefix: string;
+  tally: Tally;
+  signal: AbortSignal;
+  /** Pauses the whole fleet for so long; resolves when it goes on. */
+  pauseFleet: (forMs: number) => Promise<void>;
+};
 
 /** Lets the faults happen, each at its time. Resolves after the last, with Redis up. */
 export async function letHappen(faults: readonly TimedFault[], scene: Scene): Promise<void> {
   const startedAt = performance.now();
+  const pauses: Promise<void>[] = [];
   const untilMs = (faults.at(-1)?.atMs ?? 0) + mostWaitMs;
   for (const fault of faults) {
     const waitMs = fault.atMs - (performance.now() - startedAt);
     if (waitMs > 0) await sleep(waitMs, undefined, { signal: scene.signal }).catch(() => {});
     await someAtWork(scene);
     if (scene.signal.aborted || performance.now() - startedAt > untilMs) break;
-    await happen(fault, scene);
+    // Other faults happen in it.
+    if (fault.fault === "pause_fleet") pauses.push(scene.pauseFleet(fault.forMs));
+    else await happen({ ...fault, fault: fault.fault }, scene);
   }
   await scene.redis.start();
+  await Promise.all(pauses);
 }
 
 /** On a slow machine processes start slowly: if faults came all the same, nobody would ever do anything. */
@@ -30,7 +42,9 @@ async function someAtWork({ crew, signal }: Scene): Promise<void> {
   while (crew.atWork() < wanted && performance.now() < until && !signal.aborted) await sleep(20);
 }
 
-async function happen(given: TimedFault, { crew, redis, prefix, tally }: Scene): Promise<void> {
+type Happening = TimedFault & { fault: Exclude<TimedFault["fault"], "pause_fleet"> };
+
+async function happen(given: Happening, { crew, redis, prefix, tally }: Scene): Promise<void> {
   const { fault, forMs } = given;
   const worker = given.worker % crew.relays.length;
   const relay = crew.relays[worker];

@@ -1,47 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { DroverError, isOutage } from "../core/errors.ts";
-import { isEnded, type OpenCall, type Run } from "../core/run.ts";
+import { DroverError } from "../core/errors.ts";
+import type { Message } from "../core/message.ts";
+import { isEnded, type OpenCall, type Run, type StopReason } from "../core/run.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunHandle } from "../engine/run-handle.ts";
+import { again } from "./again.ts";
 import { decide } from "./decider.ts";
-import { randomFor } from "./random.ts";
-
-/** What people do about one run: told by its id and the seed alone. */
-export type Doings = {
-  delayMs?: number | undefined;
-  session?: string | undefined;
-  /** So few turns that it fails; it is then retried with more. */
-  maxTurns?: number | undefined;
-  cancelAfterMs?: number | undefined;
-  sendAfterMs?: number | undefined;
-  /** How long a person takes to decide. */
-  decideAfterMs: number;
-  /** Decisions are given twice, by two people at once. */
-  twice: boolean;
-};
-
-/** @param lively cancels, sessions, input in mid-turn and retries too; else starts, delays and decisions alone. */
-export function doingsOf(seed: number, runId: string, lively: boolean): Doings {
-  const random = randomFor(seed, "doings", runId);
-  const seldom = <T>(share: number, value: () => T): T | undefined => {
-    const chosen = random.chance(share);
-    const made = value();
-    return chosen ? made : undefined;
-  };
-  const plain = {
-    delayMs: seldom(0.1, () => random.between(10, 3_000)),
-    decideAfterMs: random.chance(0.2) ? random.between(500, 5_000) : 0,
-    twice: random.chance(0.3),
-  };
-  if (!lively) return plain;
-  return {
-    ...plain,
-    session: seldom(0.15, () => `talk-${random.between(1, 40)}`),
-    maxTurns: seldom(0.05, () => 1),
-    cancelAfterMs: seldom(0.06, () => random.between(0, 4_000)),
-    sendAfterMs: seldom(0.1, () => random.between(0, 3_000)),
-  };
-}
+import type { Doings } from "./doings.ts";
 
 /** `isOver`: whether a run is given up in which nothing has changed since then (by `performance.now()`). */
 export type RunTask = {
@@ -52,57 +17,132 @@ export type RunTask = {
   isOver: (since: number) => boolean;
 };
 
+/** What was done about a run, for its judge. */
+export type Done = {
+  /** Input that was sent in mid-run, and whether the run said that it takes it. */
+  input?: { text: string; taken: boolean } | undefined;
+  /** Its transcript as it was when it was last retried. */
+  before?: Message[] | undefined;
+  retries: number;
+};
+
 const lookEveryMs = 250;
-const enoughTurns = 50;
+const enough = { maxTurns: 50, deadlineMs: 3_600_000 };
+/** Failures that people bring about, and mend by a retry. */
+const mendable: readonly (StopReason | undefined)[] = ["max_turns", "deadline", "child_failed"];
+const mostRetries = 4;
+
+type State = Done & { since: Map<string, number>; cancelled: boolean; paused: boolean; resumed: boolean };
+type Visit = RunTask & { engine: Engine; passedMs: number; state: State; signal: AbortSignal };
 
 /** Starts a run and does with it what people do, however often Redis is away, until it has ended, is gone, or stuck: its record tells. */
-export async function accompany(engine: Engine, task: RunTask, signal: AbortSignal): Promise<void> {
+export async function accompany(engine: Engine, task: RunTask, signal: AbortSignal): Promise<Done> {
   const { runId, doings, agent } = task;
-  const { delayMs, session, maxTurns } = doings;
-  const limits = maxTurns === undefined ? undefined : { maxTurns };
+  const { delayMs, session, maxTurns, deadlineMs } = doings;
+  const limits = {
+    ...(maxTurns === undefined ? {} : { maxTurns }),
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
+  };
   const options = { runId, delayMs, session, limits, metadata: { chaos: true } };
   await again(() => engine.client.start(agent, `chaos ${runId}`, options), signal);
   const run = engine.handle(runId);
   const startedAt = performance.now();
-  const state: State = { since: new Map(), cancelled: false, sent: false };
-  let revision = 0;
+  const state: State = { since: new Map(), cancelled: false, paused: false, resumed: false, retries: 0 };
+  let progress = 0;
   let changedAt = startedAt;
   while (!task.isOver(changedAt) && !signal.aborted) {
-    const head = await again(() => engine.client.load(runId), signal).catch((error: unknown) => {
-      if (error instanceof DroverError && error.code === "not_found") return null;
-      throw error;
-    });
-    if (!head) return;
-    if (head.revision !== revision) changedAt = performance.now();
-    revision = head.revision;
+    const head = await loadIfThere(engine, runId, signal);
+    if (!head) break;
+    const visit = { ...task, engine, passedMs: performance.now() - startedAt, state, signal };
     if (isEnded(head)) {
-      const retried = head.stopReason === "max_turns" && maxTurns !== undefined && head.limits.maxTurns === maxTurns;
-      if (!retried || head.retryLimits) return;
-      await again(() => run.retry({ limits: { maxTurns: enoughTurns }, retryId: `${runId}-again` }), signal);
-    } else await attend(run, head, { ...task, passedMs: performance.now() - startedAt, state, signal });
+      if (!mayRetry(head, visit)) break;
+      await retry(run, visit);
+    } else await attend(run, head, visit);
+    const seen = head.revision + (await attendChildren(head, visit));
+    if (seen !== progress) changedAt = performance.now();
+    progress = seen;
     await sleep(lookEveryMs, undefined, { signal }).catch(() => {});
   }
+  const { input, before, retries } = state;
+  return { input, before, retries };
 }
 
-type State = { since: Map<string, number>; cancelled: boolean; sent: boolean };
-type Visit = RunTask & { passedMs: number; state: State; signal: AbortSignal };
+async function loadIfThere({ client }: Engine, runId: string, signal: AbortSignal): Promise<Run | null> {
+  return again(() => client.load(runId), signal).catch((error: unknown) => {
+    if (error instanceof DroverError && error.code === "not_found") return null;
+    throw error;
+  });
+}
+
+function mayRetry({ status, stopReason }: Run, { doings, state }: Visit): boolean {
+  return doings.retries && status === "failed" && mendable.includes(stopReason) && state.retries < mostRetries;
+}
+
+async function retry(run: RunHandle, { state, signal, runId }: Visit): Promise<void> {
+  state.before = await again(() => run.transcript(), signal);
+  const retryId = `${runId}-again-${state.retries + 1}`;
+  await again(() => run.retry({ limits: enough, retryId }), signal);
+  state.retries += 1;
+}
 
 async function attend(run: RunHandle, head: Run, visit: Visit): Promise<void> {
-  const { doings, state, passedMs, signal, runId } = visit;
-  if (doings.cancelAfterMs !== undefined && passedMs >= doings.cancelAfterMs && !state.cancelled) {
+  const { doings, state, passedMs, signal } = visit;
+  const isDue = (afterMs: number | undefined): boolean => afterMs !== undefined && passedMs >= afterMs;
+  if (isDue(doings.cancelAfterMs) && !state.cancelled) {
     state.cancelled = true;
     await again(() => run.cancel({ by: "ann", reason: "chaos" }), signal);
     return;
   }
-  if (doings.sendAfterMs !== undefined && passedMs >= doings.sendAfterMs && !state.sent) {
-    state.sent = true;
-    const send = (): Promise<void> => run.send("And one thing more.", { by: "ann", inputId: `${runId}-more` });
-    await again(send, signal).catch(ignoreTooLate);
+  if (isDue(doings.sendAfterMs) && !state.input) await send(run, visit);
+  await hold(run, visit);
+  await decideCalls(run, head, visit);
+}
+
+/** Pauses it at its time, and lets it go on at its time. */
+async function hold(run: RunHandle, { doings: { pause }, state, passedMs, signal }: Visit): Promise<void> {
+  if (!pause || passedMs < pause.afterMs) return;
+  if (!state.paused) {
+    state.paused = true;
+    await again(() => run.pause({ by: "ann", reason: "chaos" }), signal).catch(ignoreTooLate);
+  } else if (!state.resumed && passedMs >= pause.afterMs + pause.forMs) {
+    state.resumed = true;
+    await again(() => run.resume({ by: "ann" }), signal).catch(ignoreTooLate);
   }
+}
+
+/** The same input, under the same name, from however many: it is one. */
+async function send(run: RunHandle, { doings, state, signal, runId }: Visit): Promise<void> {
+  const text = `And one thing more of ${runId}.`;
+  const give = (): Promise<boolean> =>
+    again(() => run.send(text, { by: "ann", inputId: `${runId}-more` }), signal).then(
+      () => true,
+      (error: unknown) => {
+        ignoreTooLate(error);
+        return false;
+      },
+    );
+  const taken = await Promise.all(doings.twice ? [give(), give()] : [give()]);
+  state.input = { text, taken: taken.includes(true) };
+}
+
+/** Decides what the children of a run ask. @returns a number that grows with what they do */
+async function attendChildren(head: Run, visit: Visit): Promise<number> {
+  let progress = 0;
+  for (const { child } of head.calls) {
+    const found = child && (await loadIfThere(visit.engine, child.runId, visit.signal));
+    if (!found) continue;
+    const { runId } = found;
+    if (!isEnded(found)) await decideCalls(visit.engine.handle(runId), found, { ...visit, runId });
+    progress += found.revision + (await attendChildren(found, visit));
+  }
+  return progress;
+}
+
+async function decideCalls(run: RunHandle, head: Run, visit: Visit): Promise<void> {
+  const { doings, state, passedMs, runId } = visit;
   for (const call of head.calls) {
-    const decision = decide(visit.seed, runId, call);
-    if (!decision) continue;
-    const name = `${call.callId}-${call.state}`;
+    if (!decide(visit.seed, runId, call)) continue;
+    const name = `${runId} ${call.callId}-${call.state}`;
     const since = state.since.get(name) ?? passedMs;
     state.since.set(name, since);
     if (passedMs - since >= doings.decideAfterMs) await settle(run, call, visit);
@@ -126,16 +166,4 @@ async function settle(run: RunHandle, call: OpenCall, { seed, runId, doings, sig
 function ignoreTooLate(error: unknown): void {
   if (error instanceof DroverError && error.code === "not_allowed") return;
   throw error;
-}
-
-/** Until Redis answers. */
-async function again<T>(command: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (;;) {
-    try {
-      return await command();
-    } catch (error) {
-      if (!isOutage(error) || signal.aborted) throw error;
-      await sleep(100, undefined, { signal }).catch(() => {});
-    }
-  }
 }

@@ -1,9 +1,9 @@
 import type { Agent } from "../define-agent.ts";
 import type { RunStore } from "../ports.ts";
 import type { Tool } from "../tools/define-tool.ts";
-import type { Finding } from "./evidence.ts";
+import type { Evidence, Finding } from "./evidence.ts";
 import { judge, toJudged } from "./judge.ts";
-import { type Played, play } from "./play.ts";
+import { type Cast, type Played, play } from "./play.ts";
 import { faultsAt, type PointFault } from "./ports.ts";
 import { createRandom, randomFor } from "./random.ts";
 import type { Schedule } from "./schedule.ts";
@@ -16,6 +16,8 @@ export type PointOptions = {
   seed: number;
   scripts: Scripts;
   isReal: (tool: Tool) => boolean;
+  /** Agents that its tools may hand work to. */
+  others?: readonly Cast[] | undefined;
   breakStore?: ((store: RunStore) => RunStore) | undefined;
 };
 
@@ -136,22 +138,44 @@ function toFailure(
 
 /** What is wrong with a play, by the rules and by how the run goes when nobody disturbs it. */
 export function judgePlay(
-  { agent, scripts, isReal }: PointOptions,
+  options: PointOptions,
   runId: string,
   played: Played,
   undisturbed: Played = played,
 ): Finding[] {
-  const tools = new Map(agent.tools.map((tool) => [tool.name, toJudged(tool)]));
-  const { run, messages, feed, executions, trouble } = played;
+  const { agent, scripts, isReal, others = [] } = options;
+  const cast = [{ agent, scripts }, ...others];
+  const { run, children, trouble } = played;
   const end = undisturbed.run;
   // What a real tool says may differ from one time to the next, and with it how a run ends.
-  const anyReal = agent.tools.some(
-    (tool) => !tool.answeredBy && isReal(tool) && !tool.idempotent && tool.effect !== "read",
-  );
+  const anyReal = cast
+    .flatMap(({ agent: { tools } }) => tools)
+    .some((tool) => !tool.answeredBy && isReal(tool) && !tool.idempotent && tool.effect !== "read");
   const ends = end && !anyReal ? { status: end.status, stopReason: end.stopReason } : undefined;
-  const findings = judge({ runId, run, messages, feed, executions, tools, script: scripts(runId), ends });
+  const findings = [
+    ...judge({ ...evidenceOf(cast, agent.name, runId), ...played, ...ofRun(played, runId), run, ends }),
+    ...children.flatMap((child) => {
+      const known = evidenceOf(cast, child.run.agent, child.run.runId);
+      return judge({ ...known, ...child, ...ofRun(played, child.run.runId) });
+    }),
+  ];
   if (trouble === undefined) return findings;
   return [...findings.filter(({ kind }) => kind !== "stuck"), { kind: "stuck", runId, message: trouble }];
+}
+
+function evidenceOf(cast: readonly Cast[], name: string, runId: string): Pick<Evidence, "runId" | "tools" | "script"> {
+  const knows = (other: string): boolean => cast.some(({ agent }) => agent.name === other);
+  const own = cast.find(({ agent }) => agent.name === name);
+  const tools = new Map(own?.agent.tools.map((tool) => [tool.name, toJudged(tool, knows)]));
+  return { runId, tools, script: own?.scripts(runId) };
+}
+
+function ofRun({ executions, children }: Played, runId: string): Pick<Evidence, "executions" | "children"> {
+  return {
+    // A key begins with the id of its run.
+    executions: executions.filter((one) => (one.type === "effect" ? one.key.split(":")[0] : one.runId) === runId),
+    children: children.filter(({ run }) => run.parent?.runId === runId),
+  };
 }
 
 function tallyOf(played: Played, findings: readonly Finding[]): Tally {
@@ -165,6 +189,7 @@ function tallyOf(played: Played, findings: readonly Finding[]): Tally {
     lostReplies: count("reply_lost", "sent_twice"),
     outages: count("refused"),
     redeliveries: played.redeliveries,
+    children: played.children.length,
     unknown: played.messages.filter((message) => message.role === "tool" && message.outcome === "unknown").length,
   };
 }

@@ -4,20 +4,19 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Backend, openBackend } from "../backend.ts";
 import { toError } from "../core/errors.ts";
-import type { Run } from "../core/run.ts";
-import { ownParts, transcriptOf } from "../core/session.ts";
+import type { Redactor } from "../core/redact.ts";
 import type { Agent } from "../define-agent.ts";
 import { prepare } from "../drover.ts";
 import { createSilentLogger } from "../telemetry/logger.ts";
 import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
 import { type Crew, type Program, startCrew } from "./crew.ts";
+import { type Doings, doingsOf } from "./doings.ts";
 import type { Evidence, Finding } from "./evidence.ts";
-import type { Execution } from "./execution.ts";
-import { judge, toJudged } from "./judge.ts";
-import { openLedger } from "./ledger.ts";
+import { createFleetPauses } from "./fleet-pauses.ts";
+import { createJudging, type Judging } from "./judging.ts";
 import { type Leftover, leftoversOf, removeRuns } from "./leftovers.ts";
 import { letHappen } from "./mishaps.ts";
-import { accompany, doingsOf } from "./people.ts";
+import { accompany } from "./people.ts";
 import { type ChaosRedis, type Fsync, startChaosRedis } from "./redis-server.ts";
 import { startRelay } from "./relay.ts";
 import type { Scripts } from "./script.ts";
@@ -25,7 +24,10 @@ import { addTally, noTally, type Tally } from "./tally.ts";
 import type { TimedFault } from "./timed-faults.ts";
 
 export type ProcessOptions = {
+  /** All that the workers serve. */
   agents: readonly Agent[];
+  /** Those that runs are started of; default: all. */
+  started?: readonly Agent[] | undefined;
   seed: number;
   runs: number;
   workers: number;
@@ -38,7 +40,7 @@ export type ProcessOptions = {
   scriptsOf: (agent: Agent, seed: number) => Scripts;
   /** How a run of this agent ends undisturbed, if that is known. */
   endOf?: ((agent: Agent) => Evidence["ends"]) | undefined;
-  /** People cancel, retry, talk in sessions and send more input too. */
+  /** People cancel, pause, retry, talk in sessions and send more input too. */
   lively: boolean;
   fsync: Fsync;
   /** No run is started once the last fault has happened, though there would be more. */
@@ -80,14 +82,15 @@ export async function runProcesses(options: ProcessOptions): Promise<ProcessRepo
     const backend = openBackend(backendOptions, "producer");
     releases.push(backend.close);
     await backend.connection.ready();
-    const report = await perform(options, { dir, redis, crew, backend });
+    const { redactor } = backendOptions.redaction;
+    const report = await perform(options, { dir, redis, crew, backend, redactor });
     return { ...report, tookMs: Math.round(performance.now() - startedAt) };
   } finally {
     for (const release of releases.reverse()) await release();
   }
 }
 
-type Parts = { dir: string; redis: ChaosRedis; crew: Crew; backend: Backend };
+type Parts = { dir: string; redis: ChaosRedis; crew: Crew; backend: Backend; redactor: Redactor };
 
 async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<ProcessReport, "tookMs">> {
   const { redis, crew, backend } = parts;
@@ -95,20 +98,29 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
   const findings: Finding[] = [];
   const stopping = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, stopping.signal]) : stopping.signal;
-  const judging = createJudging(options, parts, (found, counted) => {
-    addTally(tally, counted);
-    findings.push(...found);
-    for (const finding of found) options.onFinding?.(finding);
+  const quietTime = { since: Number.POSITIVE_INFINITY };
+  const isOver = (since: number): boolean => performance.now() - Math.max(since, quietTime.since) > options.patienceMs;
+  const fleetPauses = createFleetPauses({ ...backend, redactor: parts.redactor, pids: crew.pids }, signal);
+  const judging = createJudging({
+    ...{ ...options, dir: parts.dir, backend, signal, isOver, fleetPauses: fleetPauses.windows, frozen: crew.frozen },
+    tell(found, counted) {
+      addTally(tally, counted);
+      findings.push(...found);
+      for (const finding of found) options.onFinding?.(finding);
+    },
   });
+  const pauseFleet = async (forMs: number): Promise<void> => {
+    tally.fleetPauses += 1;
+    await fleetPauses.pause(forMs);
+  };
   try {
-    const quietTime = { since: Number.POSITIVE_INFINITY };
-    const happening = letHappen(options.faults, { crew, redis, prefix, tally, signal }).finally(() => {
+    const scene = { crew, redis, prefix, tally, signal, pauseFleet };
+    const happening = letHappen(options.faults, scene).finally(() => {
       quietTime.since = performance.now();
     });
-    const isOver = (since: number): boolean =>
-      performance.now() - Math.max(since, quietTime.since) > options.patienceMs;
     const isQuiet = (): boolean => quietTime.since <= performance.now();
     await Promise.all([happening, runAll(options, { ...parts, judging, tally, findings, signal, isOver, isQuiet })]);
+    await judging.judgeRest();
     await crew.settled();
     await quiet(redis, options);
   } finally {
@@ -146,7 +158,7 @@ type Going = Parts & {
 };
 
 async function runAll(options: ProcessOptions, going: Going): Promise<void> {
-  const { runs, spreadMs, mostAtOnce, agents, seed, lively } = options;
+  const { runs, spreadMs, mostAtOnce, started: agents = options.agents, seed, lively } = options;
   const startedAt = performance.now();
   let started = 0;
   let ended = 0;
@@ -162,7 +174,10 @@ async function runAll(options: ProcessOptions, going: Going): Promise<void> {
     started += 1;
     const task = { agent: agent.name, runId, seed, doings, isOver: going.isOver };
     const one = accompany(going.backend.engine, task, going.signal)
-      .then(() => going.judging.judge(agent, runId))
+      .then((done) => {
+        const ends = isFree(doings) ? undefined : options.endOf?.(agent);
+        return going.judging.judge({ agent, runId, done, ends });
+      })
       .catch((error: unknown) => going.judging.failed(runId, toError(error).message))
       .finally(() => {
         ended += 1;
@@ -174,73 +189,7 @@ async function runAll(options: ProcessOptions, going: Going): Promise<void> {
   await Promise.all(atOnce);
 }
 
-type Judging = {
-  judge(agent: Agent, runId: string): Promise<void>;
-  failed(runId: string, message: string): void;
-};
-
-/** Holds each run that has ended against the ledger of the workers' tools. */
-function createJudging(
-  options: ProcessOptions,
-  { dir, backend }: Parts,
-  tell: (findings: Finding[], tally: Tally) => void,
-): Judging {
-  const ledger = openLedger(dir);
-  const byRun = new Map<string, Execution[]>();
-  const tools = new Map(
-    options.agents.map((agent) => [agent.name, new Map(agent.tools.map((tool) => [tool.name, toJudged(tool)]))]),
-  );
-  const scripts = new Map(options.agents.map((agent) => [agent.name, options.scriptsOf(agent, options.seed)]));
-
-  function executionsOf(runId: string): Execution[] {
-    for (const execution of ledger.readExecutions()) {
-      // A key begins with the id of its run.
-      const of = execution.type === "effect" ? (execution.key.split(":")[0] ?? "") : execution.runId;
-      byRun.set(of, [...(byRun.get(of) ?? []), execution]);
-    }
-    return byRun.get(runId) ?? [];
-  }
-
-  return {
-    failed: (runId, message) => tell([{ kind: "stuck", runId, message }], { ...noTally(), runs: 1, stuck: 1 }),
-    async judge(agent, runId) {
-      const { doings, run, messages, feed } = await readRun(backend, options, runId);
-      const findings = judge({
-        ...{ runId, run, messages, feed, executions: executionsOf(runId) },
-        tools: tools.get(agent.name) ?? new Map(),
-        script: scripts.get(agent.name)?.(runId),
-        ends: isFree(doings) ? undefined : options.endOf?.(agent),
-      });
-      byRun.delete(runId);
-      const redeliveries = feed.reduce(
-        (sum, entry) => sum + ("deliveries" in entry && entry.deliveries ? entry.deliveries - 1 : 0),
-        0,
-      );
-      const unknown = messages.filter((message) => message.role === "tool" && message.outcome === "unknown").length;
-      tell(findings, { ...noTally(findings), runs: 1, redeliveries, unknown });
-    },
-  };
-}
-
 /** Whether what people do decides how the run ends. */
-function isFree({ cancelAfterMs, sendAfterMs }: ReturnType<typeof doingsOf>): boolean {
+function isFree({ cancelAfterMs, sendAfterMs }: Doings): boolean {
   return cancelAfterMs !== undefined || sendAfterMs !== undefined;
-}
-
-type Read = Pick<Evidence, "messages" | "feed"> & { run: Run | null; doings: ReturnType<typeof doingsOf> };
-
-async function readRun({ store }: Backend, { seed, lively }: ProcessOptions, runId: string): Promise<Read> {
-  const doings = doingsOf(seed, runId, lively);
-  for (;;) {
-    try {
-      const run = await store.load(runId);
-      const parts = run ? ownParts(run) : [];
-      const transcript = run ? transcriptOf(run) : runId;
-      const messages = (await Promise.all(parts.map(([from, to]) => store.readMessages(transcript, from, to)))).flat();
-      return { doings, run, messages, feed: await store.readFeed(runId, 0, 1_000) };
-    } catch (error) {
-      if (toError(error).name !== "DroverError") throw error;
-      await sleep(100);
-    }
-  }
 }

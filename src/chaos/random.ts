@@ -46,3 +46,8 @@ export function randomFor(seed: number, ...names: (string | number)[]): Random {
   }
   return createRandom(hash >>> 0);
 }
+
+/** What a run is called where something is drawn by its name: the end of a child's id differs each time it is played. */
+export function stableName(runId: string): string {
+  return runId.replace(/(\.call-\d+-\d+)\.[0-9a-z]+/g, "$1");
+}

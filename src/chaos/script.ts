@@ -6,7 +6,7 @@ import type { ModelClient, ModelFailure } from "../ports.ts";
 import { type ScriptedTurn, scriptedModel } from "../testing/scripted-model.ts";
 import type { Tool } from "../tools/define-tool.ts";
 import { toValueSchema } from "../tools/parameters.ts";
-import { type Random, randomFor } from "./random.ts";
+import { type Random, randomFor, stableName } from "./random.ts";
 import { examplesIn, sampleFor } from "./sample.ts";
 
 export type ScriptCall = { name: string; arguments: Record<string, unknown> };
@@ -57,7 +57,8 @@ const transient: ModelFailure = { class: "transient", code: "overloaded", messag
 export function makeScripts(agent: Agent, seed: number): Scripts {
   const known = new Map<string, Script>();
   return (runId) => {
-    const script = known.get(runId) ?? makeScript(agent, randomFor(seed, "script", agent.name, runId), runId);
+    const script =
+      known.get(runId) ?? makeScript(agent, randomFor(seed, "script", agent.name, stableName(runId)), runId);
     known.set(runId, script);
     return script;
   };

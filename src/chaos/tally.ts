@@ -13,6 +13,15 @@ export type Tally = {
   outages: number;
   lostReplies: number;
   redeliveries: number;
+  /** Runs that are calls of others. */
+  children: number;
+  /** Pauses of single runs, and of the whole fleet. */
+  runPauses: number;
+  fleetPauses: number;
+  /** Input taken in mid-run. */
+  inputs: number;
+  /** Failed runs that people let go on. */
+  retries: number;
   /** Unknown outcomes that were told, as they must be. */
   unknown: number;
   lost: number;
@@ -36,6 +45,7 @@ const kinds = {
 export function noTally(findings: readonly Finding[] = []): Tally {
   const tally = {
     ...{ runs: 0, kills: 0, pauses: 0, stops: 0, restarts: 0, outages: 0, lostReplies: 0, redeliveries: 0, unknown: 0 },
+    ...{ children: 0, runPauses: 0, fleetPauses: 0, inputs: 0, retries: 0 },
     ...{ lost: 0, duplicated: 0, stuck: 0, effects: 0, outcomes: 0 },
   };
   const seen = new Set(findings.map(({ kind, runId }) => `${kind} ${runId}`));

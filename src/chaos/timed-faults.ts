@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { pauseMs } from "./doings.ts";
 import { type Random, randomFor } from "./random.ts";
 
 /**
@@ -13,6 +14,7 @@ import { type Random, randomFor } from "./random.ts";
  * - `lose_write`: the connection is cut in place of the next write of a worker;
  * - `kill_at_write`, `kill_after_write`: a worker is killed as its next write leaves, or once Redis has it;
  * - `forget_scripts`: SCRIPT FLUSH;
+ * - `pause_fleet`: everything is paused for so long, while the next faults happen;
  * - `lose_steps`: some steps are deleted from their queues, as if Redis had lost them.
  */
 export const timedFaults = [
@@ -28,13 +30,14 @@ export const timedFaults = [
   "kill_after_write",
   "forget_scripts",
   "lose_steps",
+  "pause_fleet",
 ] as const;
 export type TimedFaultKind = (typeof timedFaults)[number];
 
 /**
  * - `atMs`: since the first run was started;
  * - `worker`: which of them, from 0; ignored by what befalls Redis;
- * - `forMs`: how long it lasts, of `pause`, `redis_kill` and `redis_stop`.
+ * - `forMs`: how long it lasts, of `pause`, `pause_fleet`, `redis_kill` and `redis_stop`.
  */
 export type TimedFault = { atMs: number; fault: TimedFaultKind; worker: number; forMs: number };
 export const timedFaultSchema: z.ZodType<TimedFault> = z.strictObject({
@@ -68,6 +71,7 @@ const weights: Record<TimedFaultKind, number> = {
   redis_stop: 1,
   forget_scripts: 1,
   lose_steps: 1,
+  pause_fleet: 1,
 };
 
 /** The faults of a plan, in the order in which they come. */
@@ -87,5 +91,6 @@ export function makeTimedFaults({ seed, workers, durationMs, everyMs, keepsAll }
 function durationOf(fault: TimedFaultKind, random: Random): number {
   // Shorter and longer than a lock lasts.
   if (fault === "pause") return random.between(200, 6_000);
+  if (fault === "pause_fleet") return pauseMs(random);
   return fault === "redis_kill" || fault === "redis_stop" ? random.between(100, 3_000) : 0;
 }

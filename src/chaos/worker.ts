@@ -60,13 +60,14 @@ export async function runChaosWorker(
   const { dir, seed, stubMs, redisUrl: redis, prefix, concurrency } = options;
   const ledger = openLedger(dir);
   noteEffects((key, what) => ledger.note({ type: "effect", key, what, pid: process.pid, at: Date.now() }));
+  const knows = (name: string): boolean => agents.some((agent) => agent.name === name);
   const drover = createDrover({
     redis,
     prefix,
     agents: agents.map((agent) =>
       chaosAgent(agent, {
         scripts: scriptsOf(agent, seed),
-        ...{ seed, stubMs, isReal, note: ledger.note, onModelCall: ledger.noteModelCall },
+        ...{ seed, stubMs, isReal, knows, note: ledger.note, onModelCall: ledger.noteModelCall },
       }),
     ),
     telemetry: createNoTelemetry(),

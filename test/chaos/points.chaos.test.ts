@@ -13,6 +13,7 @@ import { shrink } from "../../src/chaos/shrink.ts";
 import { type Agent, defineAgent } from "../../src/define-agent.ts";
 import type { RunStore } from "../../src/ports.ts";
 import { recordEffect, scriptedModel } from "../../src/testing/index.ts";
+import { agentTool } from "../../src/tools/agent-tool.ts";
 import { defineTool, type Tool } from "../../src/tools/define-tool.ts";
 import { toParameters } from "../../src/tools/parameters.ts";
 import { askPerson } from "../../src/tools/stock/ask-person.ts";
@@ -55,6 +56,24 @@ test("[D18] every fault at every port call of a run with every kind of call leav
   expect(tally).toMatchObject({ lost: 0, duplicated: 0, stuck: 0, effects: 0, outcomes: 0 });
   for (const count of [tally.kills, tally.pauses, tally.lostReplies, tally.outages]) expect(count).toBeGreaterThan(50);
   expect(tally.unknown).toBeGreaterThan(0);
+});
+
+test("[D18] every fault at every port call of a run whose calls are runs of another agent, which asks, leaves both sound", async () => {
+  const helper = defineAgent({
+    name: "helper",
+    instructions: "Help.",
+    model: scriptedModel([]),
+    tools: [tool("post"), tool("pay", { effect: "irreversible" })],
+  });
+  const agent = agentWith(agentTool({ agent: helper }), agentTool({ agent: "elsewhere" }));
+  const others = [{ agent: helper, scripts: makeScripts(helper, seed) }];
+  const { tally, undisturbed, failure } = await search(agent, { others });
+  expect(failure).toBeUndefined();
+  expect(undisturbed.children).toMatchObject([{ run: { agent: "helper", status: "completed" } }]);
+  const said = undisturbed.messages.flatMap((message) => (message.role === "tool" ? [message.content] : []));
+  expect(said).toContainEqual(`answer of ${undisturbed.children[0]?.run.runId}`);
+  expect(said).toContainEqual(expect.stringContaining("elsewhere: stub"));
+  expect(tally.children).toBeGreaterThan(tally.runs - 10);
 });
 
 describe("a planted bug is found", () => {
@@ -155,7 +174,7 @@ test("the judge names what ran too often, without leave, and what was told wrong
     runId: "j",
     schedule: [],
   });
-  const tools = new Map([["pay", { effect: "irreversible" as const, idempotent: false, asks: true }]]);
+  const tools = new Map([["pay", { effect: "irreversible" as const, idempotent: false, asks: true, byAgent: false }]]);
   const evidence = { runId: "j", run, messages, feed, executions, tools };
   expect(judge(evidence)).toEqual([]);
   const kinds = (more: object): string[] => judge({ ...evidence, ...more }).map(({ kind }) => kind);

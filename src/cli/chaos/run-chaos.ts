@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Evidence } from "../../chaos/evidence.ts";
-import { type Failure, playPoints, searchPoints } from "../../chaos/points.ts";
+import { type Failure, type PointOptions, playPoints, searchPoints } from "../../chaos/points.ts";
 import { type ProcessOptions, type ProcessReport, runProcesses } from "../../chaos/processes.ts";
 import { readSchedule, type Schedule } from "../../chaos/schedule.ts";
 import { shrink } from "../../chaos/shrink.ts";
@@ -22,7 +22,9 @@ type Play = {
   context: Context;
   file: string;
   command: ChaosCommand;
+  /** Those that are played, and all of the file. */
   agents: Agent[];
+  all: Agent[];
   seed: number;
   mode: ToolMode;
   signal: AbortSignal;
@@ -47,7 +49,7 @@ export async function runChaos(context: Context, file: string, command: ChaosCom
   const agents = chooseAgents(all, command, schedule);
   const seed = schedule?.seed ?? command.seed ?? Math.floor(Math.random() * 1_000_000_000);
   const say = (text: string): void => (command.json ? output.note(text) : output.line(text));
-  const play: Play = { context, file, command, agents, seed, mode, signal: stop.signal, parts: [], say };
+  const play: Play = { context, file, command, agents, all, seed, mode, signal: stop.signal, parts: [], say };
   say(
     `${count(agents.length, "agent")} of ${file}, seed ${seed}. The model is made up; no key is used, no Redis of yours is touched.`,
   );
@@ -88,17 +90,15 @@ async function search(play: Play): Promise<Failure | undefined> {
 }
 
 async function searchAgent(
-  { command, seed, mode, signal, say, parts, agents }: Play,
+  play: Play,
   agent: Agent,
   ends: Map<string, Evidence["ends"]>,
 ): Promise<Failure | undefined> {
+  const { command, signal, say, parts, agents } = play;
   const startedAt = performance.now();
   const timeLimit = AbortSignal.timeout((command.minutes * 60_000) / agents.length);
   const report = await searchPoints({
-    agent,
-    seed,
-    scripts: toScriptsOf(command.script)(agent, seed),
-    isReal: realUnder(mode),
+    ...toPoints(play, agent),
     randomPlays,
     signal: AbortSignal.any([signal, timeLimit]),
   });
@@ -116,6 +116,15 @@ async function searchAgent(
   // What an agent's own check says of a made-up answer is not known beforehand.
   if (run && !agent.code.answers.verify) ends.set(agent.name, { status: run.status, stopReason: run.stopReason });
   return failure;
+}
+
+/** The agent, and all of its file: its tools may hand work to them. */
+function toPoints({ command, seed, mode, all }: Play, agent: Agent): PointOptions {
+  const scriptsOf = toScriptsOf(command.script);
+  const others = all
+    .filter((other) => other !== agent)
+    .map((other) => ({ agent: other, scripts: scriptsOf(other, seed) }));
+  return { agent, seed, scripts: scriptsOf(agent, seed), isReal: realUnder(mode), others };
 }
 
 async function searchProcesses(play: Play, ends: Map<string, Evidence["ends"]>): Promise<Failure | undefined> {
@@ -137,17 +146,17 @@ async function searchProcesses(play: Play, ends: Map<string, Evidence["ends"]>):
 }
 
 function toProcesses(
-  { context, file, command, agents, seed, mode, signal, say }: Play,
+  { context, file, command, agents, all, seed, mode, signal, say }: Play,
   ends: ReadonlyMap<string, Evidence["ends"]>,
 ): Omit<ProcessOptions, "faults" | "spreadMs"> {
   const main = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "../main.ts" : "../main.js", import.meta.url));
   const { script, runs, workers } = command;
   const args = ["chaos-worker", resolve(context.dir, file), "--tools", mode];
   if (script !== undefined) args.push("--script", resolve(context.dir, script));
-  const longestTool = Math.max(0, ...agents.flatMap(({ tools }) => tools.map(({ timeoutMs }) => timeoutMs)));
+  const longestTool = Math.max(0, ...all.flatMap(({ tools }) => tools.map(({ timeoutMs }) => timeoutMs)));
   let toldAt = performance.now();
   return {
-    ...{ agents, seed, runs, workers, mostAtOnce, signal },
+    ...{ agents: all, started: agents, seed, runs, workers, mostAtOnce, signal },
     program: { file: main, args },
     scriptsOf: toScriptsOf(script),
     endOf: ({ name }) => ends.get(name),
@@ -170,7 +179,7 @@ async function shrinkProcesses(
   options: ProcessOptions,
   { findings }: ProcessReport,
 ): Promise<{ names: string[]; fewest: ProcessOptions["faults"][number][] }> {
-  const names = options.agents.map(({ name }) => name);
+  const names = (options.started ?? options.agents).map(({ name }) => name);
   say(`  ${count(findings.length, "finding")}; looking for the faults that it takes ...`);
   const fails = async (faults: ProcessOptions["faults"]): Promise<boolean> => {
     if (signal.aborted) return false;
@@ -180,7 +189,7 @@ async function shrinkProcesses(
 }
 
 async function replay(play: Play, schedule: Schedule): Promise<Failure | undefined> {
-  const { command, seed, mode, parts } = play;
+  const { command, parts } = play;
   if (schedule.layer === "processes") {
     const { faults, runs, workers } = schedule;
     const spreadMs = Math.max(15_000, runs * 500);
@@ -190,8 +199,7 @@ async function replay(play: Play, schedule: Schedule): Promise<Failure | undefin
     return report.findings.length > 0 ? { schedule, findings: report.findings } : undefined;
   }
   const [agent] = play.agents as [Agent];
-  const options = { agent, seed, scripts: toScriptsOf(command.script)(agent, seed), isReal: realUnder(mode) };
-  const { tally, findings } = await playPoints(options, schedule);
+  const { tally, findings } = await playPoints(toPoints(play, agent), schedule);
   parts.push({ name: `in memory: ${agent.name}`, tally });
   return findings.length > 0 ? { schedule, findings } : undefined;
 }

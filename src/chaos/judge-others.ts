@@ -1,0 +1,68 @@
+// What a run has to do with others: the runs that are its calls, and the people who talk to it.
+import { isDeepStrictEqual } from "node:util";
+import { textOf } from "../core/message.ts";
+import { isEnded, type Run } from "../core/run.ts";
+import type { Evidence, Finding, JudgedChild } from "./evidence.ts";
+
+/** The children of a run have ended like it, and what the model was told of each is what became of that. */
+export function judgeChildren({ runId, messages, tools, children, feed }: Evidence): Finding[] {
+  if (!children) return [];
+  const found: Finding[] = [];
+  const add = (kind: Finding["kind"], message: string): void => void found.push({ kind, runId, message });
+  const byCall = Map.groupBy(children, ({ run }) => run.parent?.callId ?? "");
+  for (const { run } of children) {
+    if (!isEnded(run)) add("stuck", `it has ended and its child ${run.runId} is ${run.status}`);
+  }
+  for (const message of messages) {
+    if (message.role !== "tool" || !tools.get(message.name)?.byAgent) continue;
+    const { callId, outcome, content } = message;
+    const child = byCall.get(callId)?.[0];
+    const told = {
+      outcome,
+      text: textOf(content),
+      end: feed.some((e) => e.type === "child_ended" && e.callId === callId),
+    };
+    const problem = problemOfChild(child, told);
+    if (problem) add("effect", `${message.name} of ${callId}: ${problem}`);
+  }
+  return found;
+}
+
+type Told = { outcome: string; text: string; end: boolean };
+
+function problemOfChild(child: JudgedChild | undefined, { outcome, text, end }: Told): string | undefined {
+  if (outcome !== "ok") {
+    return end && child?.run.status === "completed"
+      ? `its child ${child.run.runId} completed and the model was told "${outcome}"`
+      : undefined;
+  }
+  if (!child) return "the model was told that it succeeded, and no run of it is there";
+  if (child.run.status !== "completed")
+    return `the model was told that it succeeded, and its child is ${child.run.status}`;
+  // One that is too long for the model is cut.
+  return child.answer === text || text.includes("cut")
+    ? undefined
+    : "the model was told something else than its child says";
+}
+
+/** What a person sent is there once if it was taken, and not at all if it was refused; a retried run goes on from where it was. */
+export function judgePeople({ runId, messages, input, before }: Evidence, run: Run): Finding[] {
+  const found: Finding[] = [];
+  if (input) {
+    const isInput = ({ content }: { content: unknown }): boolean => content === input.text;
+    const times = messages.filter((message) => message.role === "user" && isInput(message)).length;
+    // An end that came first leaves it waiting; in a session that others have gone on with, a retried run repeats its input.
+    const waiting = run.pendingInput.filter((message) => message.role === "user" && isInput(message)).length;
+    const most = 1 + (run.earlierParts?.length ?? 0);
+    if (input.taken && times + waiting === 0)
+      found.push({ kind: "lost", runId, message: "input that it took is gone" });
+    if (times + waiting > (input.taken ? most : 0)) {
+      const what = input.taken ? "was sent once" : "was refused";
+      found.push({ kind: "duplicated", runId, message: `input that ${what} is there ${times + waiting} times` });
+    }
+  }
+  if (before && !isDeepStrictEqual(messages.slice(0, before.length), before)) {
+    found.push({ kind: "lost", runId, message: "what was said and done before it was retried is not there as it was" });
+  }
+  return found;
+}

@@ -1,0 +1,169 @@
+// Catches: a judge that lets pass what it is there to find. Runs as they went, with one thing made wrong at a time.
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { Evidence } from "../../src/chaos/evidence.ts";
+import { judge, toJudged } from "../../src/chaos/judge.ts";
+import { play } from "../../src/chaos/play.ts";
+import type { Script } from "../../src/chaos/script.ts";
+import type { FeedEntry } from "../../src/core/event.ts";
+import { defineAgent } from "../../src/define-agent.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { agentTool } from "../../src/tools/agent-tool.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+
+const post = defineTool({
+  name: "post",
+  description: "Posts.",
+  parameters: z.object({}),
+  execute: () => "posted",
+});
+const common = { instructions: "Act.", model: scriptedModel([]) };
+const helper = defineAgent({ ...common, name: "helper", tools: [post] });
+const agent = defineAgent({ ...common, name: "tried", tools: [post, agentTool({ agent: helper })] });
+const answer: Script = [{ text: "helped", toolCalls: [] }];
+const script: Script = [
+  { text: "one", toolCalls: [{ name: "post", arguments: {} }] },
+  { text: "two", toolCalls: [{ name: "helper", arguments: { input: "help" } }] },
+  { text: "done", toolCalls: [] },
+];
+
+async function evidence(): Promise<Evidence & { run: NonNullable<Evidence["run"]> }> {
+  const played = await play({
+    ...{ agent, runId: "j", seed: 1, scripts: () => script, isReal: () => false, schedule: [] },
+    others: [{ agent: helper, scripts: () => answer }],
+  });
+  if (!played.run) throw new Error("no run");
+  const tools = new Map(agent.tools.map((tool) => [tool.name, toJudged(tool, (name) => name === "helper")]));
+  const { run, messages, feed, children, executions } = played;
+  // A play's clock is its own: by the wall's, everything happened in one second of another year.
+  const atOnce = executions.map((one) => ({ ...one, at: 1_000 }));
+  return { runId: "j", run, messages, feed, children, executions: atOnce, tools };
+}
+
+type Wrong = (given: Awaited<ReturnType<typeof evidence>>) => Partial<Evidence>;
+const told = async (wrong: Wrong): Promise<string[]> => {
+  const given = await evidence();
+  return judge({ ...given, ...wrong(given) }).map(({ kind, message }) => `${kind}: ${message}`);
+};
+
+test("nothing is wrong with a run that nobody disturbed", async () => {
+  expect(await told(() => ({}))).toEqual([]);
+});
+
+describe("children", () => {
+  const withChild = ({ children = [] }: Evidence, more: object): Partial<Evidence> => ({
+    children: children.map((child) => ({ ...child, run: { ...child.run, ...more } })),
+  });
+
+  test.each<[string, Wrong, RegExp]>([
+    [
+      "a child that goes on after its parent's end",
+      (given) => withChild(given, { status: "running" }),
+      /^stuck: .* is running/,
+    ],
+    ["success of a child that failed", (given) => withChild(given, { status: "failed" }), /its child is failed/],
+    ["success of a child that is not there", () => ({ children: [] }), /no run of it is there/],
+    [
+      "another answer than the child's",
+      ({ children = [] }) => ({ children: children.map((child) => ({ ...child, answer: "no" })) }),
+      /something else than its child says/,
+    ],
+  ])("%s", async (_name, wrong, message) => {
+    expect(await told(wrong)).toEqual(expect.arrayContaining([expect.stringMatching(message)]));
+  });
+});
+
+describe("people", () => {
+  const text = "and this";
+  const twice = ({ messages }: Evidence, times: number): Partial<Evidence> => ({
+    messages: [...messages, ...Array.from({ length: times }, () => ({ role: "user" as const, content: text }))],
+  });
+
+  test.each<[string, Wrong, RegExp[]]>([
+    ["input that was taken is there once", (given) => ({ ...twice(given, 1), input: { text, taken: true } }), []],
+    ["input that is gone", () => ({ input: { text, taken: true } }), [/^lost: input that it took is gone/]],
+    [
+      "input that waits is not gone",
+      ({ run }) => ({ input: { text, taken: true }, run: { ...run, pendingInput: [{ role: "user", content: text }] } }),
+      [],
+    ],
+    [
+      "input twice",
+      (given) => ({ ...twice(given, 2), input: { text, taken: true } }),
+      [/^duplicated: input .* 2 times/],
+    ],
+    [
+      "input that was refused",
+      (given) => ({ ...twice(given, 1), input: { text, taken: false } }),
+      [/was refused is there 1 times/],
+    ],
+    ["a retried run that kept what it had", ({ messages }) => ({ before: messages.slice(0, 3) }), []],
+    [
+      "a retried run that began anew",
+      ({ messages }) => ({ before: messages.toReversed() }),
+      [/^lost: .* before it was retried/],
+    ],
+  ])("%s", async (_name, wrong, messages) => {
+    expect(await told(wrong)).toEqual(messages.map((message) => expect.stringMatching(message)));
+  });
+});
+
+describe("pauses", () => {
+  /** The feed with a pause from after one kind of entry up to before another, each entry a minute after the last. */
+  function paused({ feed }: Evidence, after: FeedEntry["type"], before: FeedEntry["type"]): FeedEntry[] {
+    const from = feed.findIndex(({ type }) => type === after) + 1;
+    const to = feed.findIndex(({ type }, index) => index >= from && type === before);
+    const more = { turn: 1, by: "ann", reason: "r" };
+    const entries = [
+      ...feed.slice(0, from),
+      { ...more, type: "run_paused" as const },
+      ...feed.slice(from, to),
+      { ...more, type: "run_resumed" as const },
+      ...feed.slice(to),
+    ];
+    return entries.map((entry, index) => ({ ...entry, seq: index + 1, at: index * 60_000 })) as FeedEntry[];
+  }
+  const atOf = (feed: FeedEntry[], type: FeedEntry["type"]): number =>
+    feed.find((entry) => entry.type === type)?.at ?? 0;
+  const callIn = (at: number): Partial<Evidence> => ({ modelCalls: [{ runId: "j", turn: 1, attempt: 1, pid: 7, at }] });
+
+  test("a step in hand may end, and the next begins after it", async () => {
+    expect(await told((given) => ({ feed: paused(given, "run_began", "tool_started") }))).toEqual([]);
+  });
+
+  test("two turns, the start of a call, and what only an answer of that time made possible", async () => {
+    const wrong = await told((given) => {
+      const feed = paused(given, "run_began", "run_ended");
+      const begun = given.executions.map((one) => ({ ...one, at: atOf(feed, "model_answered") + 1_000 }));
+      return { feed, executions: begun };
+    });
+    expect(wrong).toEqual([
+      expect.stringMatching(/^effect: 3 turns were answered while it was paused/),
+      expect.stringMatching(/the start of call-1-1 was committed/),
+      expect.stringMatching(/post of call-1-1 began, which only a commit of that time made possible,/),
+    ]);
+  });
+
+  test("a model call long after the pause, unless its process was frozen", async () => {
+    const late: Wrong = (given) => {
+      const feed = paused(given, "run_created", "run_began");
+      return { feed, ...callIn(atOf(feed, "run_paused") + 10_000) };
+    };
+    expect(await told(late)).toEqual([expect.stringMatching(/the model call of turn 1 began after 10000 ms/)]);
+    const frozen: Wrong = (given) => {
+      const { feed = [], ...more } = late(given);
+      const at = atOf([...feed], "run_paused");
+      return { feed, ...more, frozen: [{ pid: 7, from: at - 100, to: at + 9_900 }] };
+    };
+    expect(await told(frozen)).toEqual([]);
+  });
+
+  test("the whole fleet's", async () => {
+    const fleetPauses = [{ from: 50_000, to: 70_000 }];
+    expect(await told(() => ({ ...callIn(60_000), fleetPauses }))).toEqual([
+      expect.stringMatching(/began after 10000 ms while the fleet was paused/),
+    ]);
+    expect(await told(() => ({ ...callIn(52_000), fleetPauses }))).toEqual([]);
+    expect(await told(() => ({ ...callIn(70_100), fleetPauses }))).toEqual([]);
+  });
+});
