@@ -95,7 +95,10 @@ export type TurnView = {
   /** Everything between the last turn's end and this one's, in order. */
   steps: StepView[];
   marks: MarkView[];
-  /** Undefined for a turn whose answer has not come. */
+  /**
+   * Undefined for a turn whose answer has not come, and for one whose agent's definition Redis has lost (a flush, a failover): what was
+   * sent then cannot be told any more.
+   */
   request?: RequestView | undefined;
   answer?: AssistantMessage | undefined;
   finishReason?: string | undefined;

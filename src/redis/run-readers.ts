@@ -15,7 +15,10 @@ import { publishLiveScript } from "./scripts.ts";
 const liveEntriesKept = 10_000;
 const liveKeptMs = 24 * 3_600_000;
 
-/** Each run needs its agent's definition kept; one that Redis has lost meanwhile is put there again after this time. */
+/**
+ * Each run needs its agent's definition kept. One that Redis has lost meanwhile is put there again after this time, and at once
+ * over another connection: what is lost is mostly lost by a restart or a failover.
+ */
 const putAgainAfterMs = 30_000;
 
 const definitionSchema = z.looseObject({
@@ -42,8 +45,8 @@ export type Readers = Pick<
 
 /** What is read and written beside heads and commits. */
 export function createReaders(connection: RedisConnection, keys: Keys): Readers {
-  /** When this process put each there; it knows no more of them than it has agents. */
-  const definitions = new Map<string, number>();
+  /** When and over which connection this process put each there; it knows no more of them than it has agents. */
+  const definitions = new Map<string, { at: number; over: unknown }>();
   return {
     async readMessages(transcript, from, to) {
       const messages: Message[] = [];
@@ -84,10 +87,10 @@ export function createReaders(connection: RedisConnection, keys: Keys): Readers 
     },
 
     async putDefinition(hash, definition) {
-      const putAt = definitions.get(hash);
-      if (putAt !== undefined && performance.now() - putAt < putAgainAfterMs) return;
+      const put = definitions.get(hash);
+      if (put && put.over === streamOf(connection) && performance.now() - put.at < putAgainAfterMs) return;
       await connection.use((client) => client.set(keys.definition(hash), JSON.stringify(definition), "NX"));
-      definitions.set(hash, performance.now());
+      definitions.set(hash, { at: performance.now(), over: streamOf(connection) });
     },
 
     async getDefinition(hash) {
@@ -95,6 +98,11 @@ export function createReaders(connection: RedisConnection, keys: Keys): Readers 
       return json === null ? null : parseStored(definitionSchema, json, `agent definition ${hash}`);
     },
   };
+}
+
+/** Undefined for a cluster, which has many. */
+function streamOf({ client }: RedisConnection): unknown {
+  return "stream" in client ? client.stream : undefined;
 }
 
 /** Entries of a feed, be it a list or, of a run that an older version made, a stream. */

@@ -118,6 +118,11 @@ describe("a turn", () => {
     expect(told).not.toContain("between");
   });
 
+  test("whose agent's definition is lost says so", () => {
+    const told = toReplay({ ...turn, request: undefined }, plain);
+    expect(told).toContain("  cannot be told: Redis has lost the definition that its agent had then");
+  });
+
   test("that is open has no end yet", () => {
     const open: TurnView = { turn: 1, startedAt: 0, steps: [], marks: [], calls: [], usage: noUsage, input: [] };
     expect(toReplay(open, plain)).toEqual(["turn 1 of 3 | 1970-01-01T00:00:00.000Z | still open"]);

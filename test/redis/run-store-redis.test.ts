@@ -115,7 +115,7 @@ describe("the commit script", () => {
 });
 
 test("a definition is sent once in half a minute, and put there again if Redis has lost it", async () => {
-  const { store, keys, cli } = setup;
+  const { store, keys, cli, connection } = setup;
   const definition = { name: "a", instructions: "", model: "m", provider: "p", tools: [], request: {}, limits: {} };
   const now = vi.spyOn(performance, "now").mockReturnValue(1_000);
   onTestFinished(() => now.mockRestore());
@@ -125,6 +125,11 @@ test("a definition is sent once in half a minute, and put there again if Redis h
   await store.putDefinition("h", definition);
   expect(await store.getDefinition("h")).toBeNull();
   now.mockReturnValue(31_000);
+  await store.putDefinition("h", definition);
+  expect(await store.getDefinition("h")).toEqual(definition);
+  await cli("DEL", keys.definition("h"));
+  connection.client.disconnect(true); // as a failover cuts it, within that time
+  await store.load("run-a");
   await store.putDefinition("h", definition);
   expect(await store.getDefinition("h")).toEqual(definition);
 });

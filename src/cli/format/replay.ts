@@ -26,6 +26,7 @@ export function toReplay(turn: TurnView, options: ReplayOptions): string[] {
       mark,
     ),
     ...(request ? section("request", toRequest(request, options), mark) : []),
+    ...(answer && !request ? section("request", [lostRequest], mark) : []),
     ...section(
       "steps",
       steps.map((step) => toStep(step, mark)),
@@ -40,6 +41,8 @@ export function toReplay(turn: TurnView, options: ReplayOptions): string[] {
     ...marks.filter(({ type }) => isEnd(type)).map((one) => toMark(one, mark)),
   ];
 }
+
+const lostRequest = "cannot be told: Redis has lost the definition that its agent had then";
 
 function isEnd(type: MarkView["type"]): boolean {
   return type === "ended" || type === "rejected";

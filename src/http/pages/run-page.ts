@@ -76,6 +76,12 @@ async function readWindow(deps: HttpDeps, context: HttpContext, runId: string): 
   const { turns } = await context.var.runs.get(runId).turns({ from: turn, limit: 1 });
   const view = turns.find((one) => one.turn === turn);
   const head = await deps.store.load(runId);
+  if (view?.answer && !view.request) {
+    throw new DroverError(
+      "not_found",
+      `What the model saw at turn ${turn} of run "${runId}" cannot be told: Redis has lost the definition that its agent had then.`,
+    );
+  }
   if (!view?.request || !head) {
     throw new DroverError(
       "not_found",

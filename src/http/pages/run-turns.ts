@@ -31,7 +31,7 @@ ${incidents(steps, now)}
 ${answer ? said(view, runId) : ""}
 ${calls.length === 0 ? "" : html`<div class="calls">${calls.map((call) => renderCall(call, view, where))}</div>`}
 ${marks.filter(({ type }) => type === "ended").map((mark) => markLine(mark))}
-<div class="turn-more">${view.request ? windowDetails(runId, turn) : ""}${stepsTable(steps, now)}</div>
+<div class="turn-more">${view.request ? windowDetails(runId, turn) : answer ? lostWindow : ""}${stepsTable(steps, now)}</div>
 </article>`;
 }
 
@@ -47,6 +47,8 @@ function windowNote({ request, finishReason }: TurnView): Html {
   const how = summarisedUpTo === undefined ? "left out" : "left out, with a summary";
   return html`<span class="hint">${formatCount(missing)} of ${formatCount(kept)} messages ${how}</span>${odd}`;
 }
+
+const lostWindow = html`<p class="hint">What was sent then cannot be told: Redis has lost the definition that its agent had then.</p>`;
 
 function windowDetails(runId: string, turn: number): Html {
   const href = path`/ui/runs/${runId}/turns/${turn}`;

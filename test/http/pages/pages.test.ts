@@ -89,6 +89,18 @@ describe("a run", () => {
     expect((await http.fetch("/ui/runs/run-a/turns/9", { headers: html })).status).toBe(404);
   });
 
+  test("what the model saw with a definition that Redis has lost is no page, and it says why", async () => {
+    const http = await open();
+    await start(http, ["run-a", "hostile question", "completed"]);
+    const handle = http.drover.get("run-a");
+    const { turns, ...page } = await handle.turns();
+    const without = { ...page, turns: turns.map((turn) => ({ ...turn, request: undefined })) };
+    vi.spyOn(http.drover, "get").mockReturnValue({ ...handle, turns: async () => without });
+    const told = await http.fetch("/ui/runs/run-a/turns/2", { headers: html });
+    expect(told.status).toBe(404);
+    expect(await told.text()).toContain("Redis has lost the definition");
+  });
+
   test("a text of 1 MB is cut on the page, and whole as plain text behind a link", async () => {
     const http = await open();
     await start(http, ["run-a", "large", "completed"]);

@@ -33,4 +33,5 @@ test("what the model saw is offered where it is still known", () => {
     String(renderTurn(view, { runId: "r", now: at })).includes("What the model saw");
   expect(turn.request).toBeDefined();
   expect([seen(known), seen(gone)]).toEqual([true, false]);
+  expect(String(renderTurn(gone, { runId: "r", now: at }))).toContain("What was sent then cannot be told");
 });
