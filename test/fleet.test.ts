@@ -252,3 +252,24 @@ describe("drover.fleet()", () => {
     await close();
   });
 });
+
+test("drover.pauseAll() takes hold of a fleet whose Redis is full, and resumeAll() lets it go", async () => {
+  const redis = await startTestRedis({ own: true });
+  const options = { redis: redis.url, prefix: redis.prefix, logger: createSilentLogger() };
+  const agent = defineAgent({ name: "paused", instructions: "", model: scriptedModel(["done"]) });
+  const drover = createDrover({ ...options, agents: [agent] });
+  const operator = createDrover(options);
+  await drover.work();
+  const run = await drover.start(agent, "go");
+  await run.result({ timeoutMs: 10_000 });
+  await redis.cli("CONFIG", "SET", "maxmemory", "1");
+  await expect(drover.start(agent, "go")).rejects.toMatchObject({ code: "queue_unavailable" });
+  const paused = await operator.pauseAll({ by: "ann", reason: "its memory is full", waitMs: 30_000 });
+  expect(paused).toMatchObject({ applied: true, by: "ann", workers: 1, taking: 0 });
+  expect((await operator.fleet()).paused).toMatchObject({ by: "ann" });
+  expect(await operator.resumeAll()).toBe(true);
+  expect(await operator.resumeAll()).toBe(false);
+  await operator.close();
+  await drover.close();
+  await redis.stop();
+});

@@ -7,10 +7,14 @@ local function number(value) return string.format('%.0f', value) end
 `;
 
 /**
+ * Who is there can be told on a full Redis too: it lets a script write all it wants once its first write was one that takes
+ * no memory.
+ *
  * KEYS: 1 until when workers count as there, 2 what they told, 3 agents. ARGV: 1 for how long, in ms, 2 the worker's id,
  * 3 JSON of what it tells, then name and JSON of each agent.
  */
 export const tellScript: string = `${clock}
+redis.call('ZREM', KEYS[1], ARGV[2])
 redis.call('ZADD', KEYS[1], number(now + ARGV[1]), ARGV[2])
 redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
 for i = 4, #ARGV, 2 do redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
