@@ -1,12 +1,12 @@
 // Catches: a pause that a full Redis refuses, a reply that got lost taken for a refusal, and a pause that is not one's own ended.
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { connect, type RedisConnection } from "../../src/redis/connection.ts";
+import { connect } from "../../src/redis/connection.ts";
 import { createRedisFleetSwitch } from "../../src/redis/fleet-switch.ts";
 import { createRedisPresence } from "../../src/redis/presence.ts";
 import { worker } from "../contract/presence.contract.ts";
 import { startLossyRelay } from "../support/lossy-relay.ts";
 import { startTestRedis } from "../support/redis.ts";
-import { type StoreSetup, setUpStore } from "./setup.ts";
+import { interrupted, type StoreSetup, setUpStore } from "./setup.ts";
 
 let setup: StoreSetup;
 beforeEach(() => {
@@ -56,17 +56,12 @@ test("a reply that got lost changes no answer", async () => {
 test("a pause that comes while an earlier one is ended stays", async () => {
   const fleet = createRedisFleetSwitch(setup);
   await fleet.pause(asked);
-  let uses = 0;
-  const use: RedisConnection["use"] = async (fn) => {
-    uses += 1;
-    // After it was read.
-    if (uses === 2) {
-      await fleet.resume();
-      await fleet.pause(other);
-    }
-    return setup.connection.use(fn);
-  };
-  const slow = createRedisFleetSwitch({ connection: { ...setup.connection, use }, keys: setup.keys });
+  // After it was read.
+  const connection = interrupted(setup.connection, 2, async () => {
+    await fleet.resume();
+    await fleet.pause(other);
+  });
+  const slow = createRedisFleetSwitch({ connection, keys: setup.keys });
   expect(await slow.resume()).toBe(true);
   expect(await fleet.read()).toEqual(other);
 });

@@ -1,5 +1,5 @@
 // Catches: a record that is lost or damaged and stays in the way for ever: owed, listed, counted, first in its session.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Run } from "../../src/core/run.ts";
 import type { LineEntry } from "../../src/core/session.ts";
 import { sweep } from "../../src/engine/sweep.ts";
@@ -7,32 +7,13 @@ import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { manualClock } from "../../src/testing/manual-clock.ts";
 import { createMemoryStepQueue } from "../../src/testing/memory-step-queue.ts";
-import {
-  at,
-  change,
-  committed,
-  created,
-  inputReceived,
-  message,
-  openCall,
-  runCreated,
-  toolResult,
-  user,
-} from "../contract/run-fixtures.ts";
+import { at, change, committed, created, inputReceived, message, runCreated, user } from "../contract/run-fixtures.ts";
 import { begin, enter, place } from "../contract/session-fixtures.ts";
-import { startTestRedis, type TestRedis } from "../support/redis.ts";
-import { everything, type StoreSetup, setUpStore } from "./setup.ts";
-
-// Its own: what is asked here in large numbers would disturb those who listen to all commands of the shared one.
-let redis: TestRedis;
-beforeAll(async () => {
-  redis = await startTestRedis({ own: true });
-});
-afterAll(() => redis.stop());
+import { atWork, everything, interrupted, type StoreSetup, setUpStore } from "./setup.ts";
 
 let setup: StoreSetup;
 beforeEach(() => {
-  setup = setUpStore(redis.url);
+  setup = setUpStore();
 });
 afterEach(() => setup.close());
 
@@ -59,17 +40,8 @@ test("a run whose record is lost is swept once, and no other run is left out of 
   expect(loaded.toSorted()).toEqual(runIds.slice(50));
 });
 
-/** A run at work, with something under every key that a run may have. */
-async function atWork(fields: Partial<Run> = {}): Promise<Run> {
-  const { store } = setup;
-  const calls = [openCall(1), openCall(2, { state: "settled" })];
-  let run = await created(store, { tenant: "t1", session: "s1", agent: "an agent", ...fields, model, updatedAt: at });
-  const parts = { results: [toolResult("call-1-2", "early")], entries: [inputReceived(2)] };
-  run = await committed(store, change(run, { status: "running", calls, model: undefined }, parts));
-  await store.putOutput(run.runId, "call-1-1.a", "whole");
-  await store.publishLive(run.runId, [{ turn: 1, attempt: 1, execution: "e", text: "x" }]);
-  return run;
-}
+const runAtWork = (fields: Partial<Run> = {}): Promise<Run> =>
+  atWork(setup.store, { session: "s1", agent: "an agent", updatedAt: at, ...fields });
 
 /** The session is noted as one without runs. */
 async function everythingButIdle(): Promise<Record<string, unknown>> {
@@ -119,9 +91,9 @@ const anonymous: [what: string, why: RegExp, spoil: Spoil][] = [
 describe("a run whose record is damaged is removed with all that is its own", () => {
   test.each(spoils)("%s", async (_, why, spoil) => {
     const { store, cli, keys } = setup;
-    await atWork({ runId: "other", session: "s2" });
+    await runAtWork({ runId: "other", session: "s2" });
     const before = await everythingButIdle();
-    await atWork();
+    await runAtWork();
     await spoil(cli, keys.run("run-a"));
     expect(await store.removeDamaged("run-a")).toEqual({ why: expect.stringMatching(why), session: "s1" });
     expect(await everythingButIdle()).toEqual(before);
@@ -132,10 +104,10 @@ describe("a run whose record is damaged is removed with all that is its own", ()
   test.each(anonymous)("%s", async (_, why, spoil) => {
     const { store, cli, keys } = setup;
     const own = { session: undefined, tenant: undefined };
-    await atWork({ ...own, runId: "a", agent: "another agent" });
-    await atWork({ ...own, runId: "other-run-a" });
+    await runAtWork({ ...own, runId: "a", agent: "another agent" });
+    await runAtWork({ ...own, runId: "other-run-a" });
     const before = await everything(setup);
-    await atWork(own);
+    await runAtWork(own);
     await spoil(cli, keys.run("run-a"));
     expect(await store.removeDamaged("run-a")).toEqual({ why: expect.stringMatching(why), session: undefined });
     expect(await everything(setup)).toEqual(before);
@@ -178,7 +150,7 @@ describe("a run whose record is damaged is removed with all that is its own", ()
 describe("a run that is whole is not removed as damaged", () => {
   test("at work, ended, in a session, of an older version", async () => {
     const { store, cli, keys } = setup;
-    await atWork();
+    await runAtWork();
     const active = await enter(store, await begin(store, "active"), 0);
     await begin(store, "waits", { place: place("queued") });
     // Of one that is not active the session's transcript may have gone on, or lost its end.
@@ -212,21 +184,7 @@ describe("a run that is whole is not removed as damaged", () => {
     const run = await created(store);
     const racing = async (spoil: () => Promise<unknown>, meanwhile: () => Promise<unknown>): Promise<unknown> => {
       await spoil();
-      let isDone = false;
-      const racer = createRedisRunStore({
-        keys,
-        connection: {
-          ...connection,
-          use: async (fn) => {
-            const result = await connection.use(fn);
-            if (!isDone) {
-              isDone = true;
-              await meanwhile();
-            }
-            return result;
-          },
-        },
-      });
+      const racer = createRedisRunStore({ keys, connection: interrupted(connection, 2, meanwhile) });
       return racer.removeDamaged("run-a");
     };
     const mend = async (): Promise<unknown> => [await cli("RPOP", feed), await cli("HSET", head, "tok", run.token)];

@@ -1,6 +1,6 @@
 // Catches: a session that waits for ever for a run whose record is lost, and a transcript that such a run leaves so that no
 // server takes it.
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
 import type { Message } from "../../src/core/message.ts";
 import { sessionTranscript } from "../../src/core/session.ts";
@@ -12,7 +12,6 @@ import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { type Bench, makeBench } from "../engine/support.ts";
-import { startTestRedis, type TestRedis } from "../support/redis.ts";
 import { problemsOf } from "../support/transcript.ts";
 import { type StoreSetup, setUpStore } from "./setup.ts";
 
@@ -42,18 +41,11 @@ const talker = defineAgent({
   model: scriptedModel([({ runId }) => `answer of ${runId}`]),
 });
 
-// Its own: what is asked here in large numbers would disturb those who listen to all commands of the shared one.
-let redis: TestRedis;
-beforeAll(async () => {
-  redis = await startTestRedis({ own: true });
-});
-afterAll(() => redis.stop());
-
 let setup: StoreSetup;
 let bench: Bench;
 let engine: Engine;
 beforeEach(() => {
-  setup = setUpStore(redis.url);
+  setup = setUpStore();
   bench = makeBench();
   engine = bench.process({ agents: [clerk, talker], store: setup.store });
 });

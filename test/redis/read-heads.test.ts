@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { connect, type RedisConnection } from "../../src/redis/connection.ts";
 import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { change, committed, created } from "../contract/run-fixtures.ts";
-import { collectWarnings, type StoreSetup, setUpStore } from "./setup.ts";
+import { collectWarnings, interrupted, type StoreSetup, setUpStore } from "./setup.ts";
 
 let setup: StoreSetup;
 beforeEach(async () => {
@@ -16,15 +16,9 @@ afterEach(() => setup.close());
 function breaking(n: number): { store: StoreSetup["store"]; warnings: string[]; connection: RedisConnection } {
   const { keys, url } = setup;
   const connection = connect(url, { role: "producer" });
-  let asked = 0;
-  const use: RedisConnection["use"] = (fn) =>
-    connection.use((client) => {
-      asked += 1;
-      if (asked === n) client.disconnect();
-      return fn(client);
-    });
+  const broken = interrupted(connection, n, (client) => client.disconnect());
   const { logger, warnings } = collectWarnings();
-  return { store: createRedisRunStore({ connection: { ...connection, use }, keys, logger }), warnings, connection };
+  return { store: createRedisRunStore({ connection: broken, keys, logger }), warnings, connection };
 }
 
 test.each([

@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Run, runStatuses } from "../../src/core/run.ts";
 import type { RunStore } from "../../src/ports.ts";
-import { change, committed, created, inputReceived, toolResult, user } from "../contract/run-fixtures.ts";
+import { change, committed, created } from "../contract/run-fixtures.ts";
 import { startTestRedis } from "../support/redis.ts";
-import { everything, type StoreSetup, setUpStore } from "./setup.ts";
+import { atWork, everything, type StoreSetup, setUpStore } from "./setup.ts";
 
 let setup: StoreSetup;
 beforeEach(() => {
@@ -14,13 +14,9 @@ afterEach(() => setup.close());
 
 const delta = { turn: 1, attempt: 1, execution: "e", text: "x" };
 
-/** A run that has ended, with something under every key that a run may have. */
+/** The same once it has ended. */
 async function ended(store: RunStore, fields: Partial<Run> = {}, bytes = 100): Promise<Run> {
-  let run = await created(store, { tenant: "t1", ...fields }, [user("x".repeat(bytes))]);
-  const parts = { results: [toolResult("call-1-2", "early")], entries: [inputReceived(2)] };
-  run = await committed(store, change(run, { status: "running" }, parts));
-  await store.putOutput(run.runId, "call-1-1.a", "x".repeat(bytes));
-  await store.publishLive(run.runId, [delta]);
+  const run = await atWork(store, fields, bytes);
   return committed(store, change(run, { status: "failed", stopReason: "model_error" }));
 }
 

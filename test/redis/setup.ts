@@ -1,8 +1,10 @@
 import { inject } from "vitest";
+import type { Run } from "../../src/core/run.ts";
 import type { Logger, RunStore } from "../../src/ports.ts";
-import { connect, type RedisConnection } from "../../src/redis/connection.ts";
+import { connect, type RedisClient, type RedisConnection } from "../../src/redis/connection.ts";
 import { createKeys, type Keys } from "../../src/redis/keys.ts";
 import { createRedisRunStore } from "../../src/redis/run-store.ts";
+import { change, committed, created, inputReceived, openCall, toolResult, user } from "../contract/run-fixtures.ts";
 import { cliOf, deletePrefix, testPrefix } from "../support/redis.ts";
 
 export type StoreSetup = {
@@ -39,6 +41,36 @@ export function collectWarnings(): { logger: Logger; warnings: string[] } {
   const ignore = (): void => {};
   const warn: Logger["warn"] = (fields, message) => void warnings.push(`${message} ${JSON.stringify(fields)}`);
   return { logger: { debug: ignore, info: ignore, warn, error: warn }, warnings };
+}
+
+/** A run at work, with something under every key that a run may have. */
+export async function atWork(store: RunStore, fields: Partial<Run> = {}, bytes = 100): Promise<Run> {
+  const calls = [openCall(1), openCall(2, { state: "settled" })];
+  const model = { attempt: 1, owedAt: 1 };
+  let run = await created(store, { tenant: "t1", model, ...fields }, [user("x".repeat(bytes))]);
+  const parts = { results: [toolResult("call-1-2", "early")], entries: [inputReceived(2)] };
+  run = await committed(store, change(run, { status: "running", calls, model: undefined }, parts));
+  await store.putOutput(run.runId, "call-1-1.a", "x".repeat(bytes));
+  await store.publishLive(run.runId, [{ turn: 1, attempt: 1, execution: "e", text: "x" }]);
+  return run;
+}
+
+/** A connection to which something happens just before its `n`-th use. */
+export function interrupted(
+  connection: RedisConnection,
+  n: number,
+  happen: (client: RedisClient) => unknown,
+): RedisConnection {
+  let uses = 0;
+  return {
+    ...connection,
+    use: (fn) =>
+      connection.use(async (client) => {
+        uses += 1;
+        if (uses === n) await happen(client);
+        return fn(client);
+      }),
+  };
 }
 
 /** Every key, and what is in those of the indexes. */
