@@ -20,7 +20,7 @@ export async function loadAgents(file: string, dir: string): Promise<Agent[]> {
   if (agents.length === 0) {
     throw new DroverError(
       "invalid",
-      `${file} exports no agents. Export at least one, such as: export const assistant = defineAgent({ ... })`,
+      `${file} exports no agents. Export at least one, such as: export const assistant = defineAgent({ ... }). (Whatever else the file does was done as it was loaded.)`,
     );
   }
   const names = agents.map((agent) => agent.name);

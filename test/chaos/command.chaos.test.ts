@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 300_000 });
 const sources = resolve("src");
 
 /** A folder with a file of agents. */
-function makeFolder(tools: string): string {
+function makeFolder(tools: string, others: string = ""): string {
   const dir = mkdtempSync(join(tmpdir(), "drover-command-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   const text = `
@@ -23,11 +23,13 @@ function makeFolder(tools: string): string {
     import { openai } from ${JSON.stringify(join(sources, "openai/openai.ts"))};
     import { recordEffect } from ${JSON.stringify(join(sources, "testing/index.ts"))};
     import { defineTool } from ${JSON.stringify(join(sources, "tools/define-tool.ts"))};
+    import { agentTool } from ${JSON.stringify(join(sources, "tools/agent-tool.ts"))};
     const note = (name) => appendFileSync(${JSON.stringify(join(dir, "executed.txt"))}, name + "\\n");
     const tool = (name, more, act = () => "done") => defineTool({
       name, description: "It acts.", parameters: z.object({ text: z.string() }), ...more,
       execute: (args, context) => { note(name); return act(context); },
     });
+    ${others}
     export const clerk = defineAgent({ name: "clerk", instructions: "Act.", model: openai("any"), tools: [${tools}] });
   `;
   writeFileSync(join(dir, "agents.ts"), text);
@@ -48,11 +50,29 @@ test("[D18] a sound agent: both parts are played, only code that reads is execut
   const { code, stdout, stderr } = await chaos(dir, "--seed", String(seed), "--runs", "12", "--workers", "2");
   expect(stderr).toBe("");
   expect(stdout).toContain("Your code is executed, hundreds of times, for: look (read).");
-  expect(stdout).toMatch(/A stub stands in for: post \(write\), pay \(irreversible\)/);
-  expect(stdout).toMatch(/^lost +0 +0 +0$/m);
-  expect(stdout).toMatch(/^kills +\d+ +[1-9]\d* +\d+$/m);
+  expect(stdout).toMatch(/A stub, which does nothing, stands in for: post \(write\), pay \(irreversible\)/);
+  expect(stdout).toMatch(/^lost \(must be 0\) +0 +0 +0$/m);
+  expect(stdout).toMatch(/^processes killed +\d+ +[1-9]\d* +\d+$/m);
   expect(stdout).toContain(`All was right, seed ${seed % 2 ** 32}`);
   expect(executed(dir)).toEqual(["look"]);
+  expect(code).toBe(0);
+});
+
+test("[D18] an agent that hands work to another of its file, and to one that is elsewhere: each is played, and said so", async () => {
+  const { seed } = seeded();
+  const dir = makeFolder(
+    `tool("look", { effect: "read" }), agentTool({ agent: "helper" }), agentTool({ agent: "far" })`,
+    `export const helper = defineAgent({
+      name: "helper", instructions: "Help.", model: openai("any"), tools: [tool("aid", { effect: "irreversible" })],
+    });`,
+  );
+  const args = ["--seed", String(seed), "--runs", "8", "--workers", "2", "--agent", "clerk"];
+  const { code, stdout, stderr } = await chaos(dir, ...args);
+  expect(stderr).toBe("");
+  expect(stdout).toContain("Played as runs of their own where others hand work to them: helper.");
+  expect(stdout).toContain("A stub stands in for agents that this file does not export: far.");
+  expect(stdout).toContain("stands in for: aid (irreversible). Execute it too: --real-tools.");
+  expect(stdout).toMatch(/^runs handed on to other agents +[1-9]\d* +[1-9]\d* +\d+$/m);
   expect(code).toBe(0);
 });
 

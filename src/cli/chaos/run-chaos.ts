@@ -53,7 +53,7 @@ export async function runChaos(context: Context, file: string, command: ChaosCom
   say(
     `${count(agents.length, "agent")} of ${file}, seed ${seed}. The model is made up; no key is used, no Redis of yours is touched.`,
   );
-  tellTools(agents, mode, say, output.note);
+  tellTools({ agents, all, mode, say, warn: output.note });
   try {
     const failure = schedule ? await replay(play, schedule) : await search(play);
     if (stop.signal.aborted) {
@@ -108,7 +108,7 @@ async function searchAgent(
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   const early = !failure && timeLimit.aborted ? " (the time was up before all was tried: --minutes)" : "";
   say(
-    `  ${agent.name}: ${count(points, "commit point")} and other calls, ${count(plays, "play")} in ${seconds} s${early}`,
+    `  ${agent.name}: played ${count(plays, "time")} in memory in ${seconds} s, with a fault at each of its ${count(points, "commit")} and other calls, then several at once${early}`,
   );
   if (run && run.stopReason !== "answered") {
     say(`    undisturbed it ends as ${run.status} (${run.stopReason}): give its model better words with --script`);
@@ -135,7 +135,7 @@ async function searchProcesses(play: Play, ends: Map<string, Evidence["ends"]>):
   const faults = makeTimedFaults({ seed, workers, durationMs, everyMs: faultEveryMs, keepsAll: true });
   const options = { ...toProcesses(play, ends), faults, spreadMs: durationMs };
   play.say(
-    `  ${count(runs, "run")} in ${count(workers, "worker process")}, ${count(faults.length, "fault")} in ${Math.round(durationMs / 1000)} s ...`,
+    `  ${count(runs, "run")} in ${count(workers, "worker process", "worker processes")} over a private Redis, ${count(faults.length, "fault")} in ${Math.round(durationMs / 1000)} s ...`,
   );
   const report = await runProcesses(options);
   parts.push({ name: "in processes", tally: report.tally });
