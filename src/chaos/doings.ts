@@ -18,7 +18,7 @@ export type Doings = {
   retries: boolean;
 };
 
-/** @param lively cancels, sessions, pauses, input in mid-turn and retries too; else starts, delays and decisions alone. */
+/** @param lively what may change how a run ends too: cancels, input in mid-turn, tight limits, and retries. */
 export function doingsOf(seed: number, runId: string, lively: boolean): Doings {
   const random = randomFor(seed, "doings", runId);
   const seldom = <T>(share: number, value: () => T): T | undefined => {
@@ -30,16 +30,16 @@ export function doingsOf(seed: number, runId: string, lively: boolean): Doings {
     delayMs: seldom(0.1, () => random.between(10, 3_000)),
     decideAfterMs: random.chance(0.2) ? random.between(500, 5_000) : 0,
     twice: random.chance(0.3),
+    session: seldom(0.15, () => `talk-${random.between(1, 40)}`),
+    pause: seldom(0.1, () => ({ afterMs: random.between(0, 2_000), forMs: pauseMs(random) })),
     retries: lively,
   };
   if (!lively) return plain;
   return {
     ...plain,
-    session: seldom(0.15, () => `talk-${random.between(1, 40)}`),
     maxTurns: seldom(0.05, () => 1),
     cancelAfterMs: seldom(0.06, () => random.between(0, 4_000)),
     sendAfterMs: seldom(0.1, () => random.between(0, 3_000)),
-    pause: seldom(0.1, () => ({ afterMs: random.between(0, 2_000), forMs: pauseMs(random) })),
     deadlineMs: seldom(0.04, () => random.between(500, 4_000)),
   };
 }

@@ -40,7 +40,7 @@ export type ProcessOptions = {
   scriptsOf: (agent: Agent, seed: number) => Scripts;
   /** How a run of this agent ends undisturbed, if that is known. */
   endOf?: ((agent: Agent) => Evidence["ends"]) | undefined;
-  /** People cancel, pause, retry, talk in sessions and send more input too. */
+  /** People also do what may change how a run ends: cancel it, send it input, limit it too tightly and retry it. */
   lively: boolean;
   fsync: Fsync;
   /** No run is started once the last fault has happened, though there would be more. */

@@ -135,7 +135,7 @@ async function searchProcesses(play: Play, ends: Map<string, Evidence["ends"]>):
   const faults = makeTimedFaults({ seed, workers, durationMs, everyMs: faultEveryMs, keepsAll: true });
   const options = { ...toProcesses(play, ends), faults, spreadMs: durationMs };
   play.say(
-    `  ${count(runs, "run")} in ${count(workers, "worker process", "worker processes")} over a private Redis, ${count(faults.length, "fault")} in ${Math.round(durationMs / 1000)} s ...`,
+    `  ${count(runs, "run")} in ${count(workers, "worker process", "worker processes")} over a private Redis, some in sessions, some paused for a while, ${count(faults.length, "fault")} in ${Math.round(durationMs / 1000)} s ...`,
   );
   const report = await runProcesses(options);
   parts.push({ name: "in processes", tally: report.tally });

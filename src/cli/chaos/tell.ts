@@ -74,6 +74,7 @@ const columns: [head: string, key: keyof Tally][] = [
   ["restarts of Redis", "restarts"],
   ["calls or connections cut off", "outages"],
   ["replies lost after the write", "lostReplies"],
+  ["pauses of a run", "runPauses"],
   ["pauses of the whole fleet", "fleetPauses"],
   ["steps delivered again", "redeliveries"],
   ["outcomes told to be unknown", "unknown"],

@@ -9,6 +9,7 @@ const load = (): Promise<typeof import("../chaos/run-chaos.ts")> => import("../c
 const loadWorker = (): Promise<typeof import("../chaos/chaos-worker.ts")> => import("../chaos/chaos-worker.ts");
 
 const day = 24 * 60;
+const defaults = { minutes: 1, runs: 60, workers: 3 };
 
 /** `drover chaos agents.ts`, and the hidden command by which it starts its workers. */
 export function registerChaos(program: Command, context: Context, exit: Exit): void {
@@ -19,9 +20,9 @@ export function registerChaos(program: Command, context: Context, exit: Exit): v
     )
     .argument("<file>", "module that exports agents")
     .option("--seed <n>", "play again what a seed played (default: a new one)", toInteger(0, 4_294_967_295))
-    .option("--minutes <n>", "how long each of its two parts may take (default: 1)", toInteger(1, day), 1)
-    .option("--runs <n>", "runs of the second part, in worker processes (default: 60)", toInteger(1, 100_000), 60)
-    .option("--workers <n>", "worker processes (default: 3)", toInteger(1, 64), 3)
+    .option("--minutes <n>", "how long each of its two parts may take (default: 1)", toInteger(1, day))
+    .option("--runs <n>", "runs of the second part, in worker processes (default: 60)", toInteger(1, 100_000))
+    .option("--workers <n>", "worker processes (default: 3)", toInteger(1, 64))
     .option("--agent <agent>", "only this agent of the file")
     .option(
       "--only <part>",
@@ -33,8 +34,8 @@ export function registerChaos(program: Command, context: Context, exit: Exit): v
     .option("--real-tools", "execute the code of tools that write, too; by default of those that only read")
     .option("--stub-tools", "execute no tool's code")
     .option("--json", "print JSON")
-    .action((file: string, given: ChaosCommand) =>
-      act(context, exit, given, async () => (await load()).runChaos(context, file, given)),
+    .action((file: string, given: Partial<ChaosCommand>) =>
+      act(context, exit, given, async () => (await load()).runChaos(context, file, { ...defaults, ...given })),
     );
   program
     .command("chaos-worker", { hidden: true })
