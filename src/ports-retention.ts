@@ -25,4 +25,12 @@ export interface RetentionStore {
   removeIdleSessions(before: number, limit: number): Promise<number>;
   /** When the run that is kept longest ended, epoch ms; undefined if none of that status is kept. */
   oldestEnd(status: EndedStatus): Promise<number | undefined>;
+  /** When the oldest run that is kept was created, whatever its status, epoch ms; undefined if there is none. */
+  oldestCreation(): Promise<number | undefined>;
+  /**
+   * Drops agent definitions that were put last before `before` (epoch ms); looks at no more than `limit`.
+   *
+   * @returns how many went
+   */
+  removeDefinitions(before: number, limit: number): Promise<number>;
 }

@@ -6,7 +6,8 @@ import { quietly } from "./quietly.ts";
 import { isWaitedFor } from "./waited-for.ts";
 
 export type RetentionDeps = {
-  store: Pick<RunStore, "removeEnded" | "removeIdleSessions" | "tryLease"> & Pick<RunStore, "load" | "count">;
+  store: Pick<RunStore, "removeEnded" | "removeIdleSessions" | "oldestCreation" | "removeDefinitions" | "tryLease"> &
+    Pick<RunStore, "load" | "count">;
   /** Where the runs of all responses and all parents are, if `store` is only a part of that; default `store`. */
   allRuns?: Pick<RunStore, "load" | "count"> | undefined;
   /** Answers of the Responses endpoint; they go with their runs. */
@@ -28,8 +29,8 @@ const longestMs = 1_500;
 
 /**
  * Removes runs whose time is over, those that ended first first, a page at a time, with the responses made of them and the
- * transcripts of sessions and the agents that are left without runs. A run that goes on, waits, or still has others to tell stays,
- * and so does a child for whose result a call still waits.
+ * transcripts of sessions, the definitions and the agents that are left without runs. A run that goes on, waits, or still has
+ * others to tell stays, and so does a child for whose result a call still waits.
  * Ages are by Redis's clock. What is left after a second and a half is left to the next call.
  *
  * @returns how many runs of each status were removed; statuses of which none was are absent.
@@ -49,6 +50,7 @@ export async function removeExpired(
   await removeResponses(deps, turn, ages);
   const longest = Math.max(...ages.map(([, ms]) => ms));
   await removeSessions(deps, turn, longest);
+  await removeDefinitions(deps, turn);
   await forgetAgents(deps, turn.startedAt - longest);
   if (Object.keys(removed).length > 0) deps.logger.info({ ...removed }, "runs were removed: their retention is over");
   return removed;
@@ -123,6 +125,21 @@ async function removeSessions({ store }: RetentionDeps, turn: Turn, ms: number):
   for (;;) {
     const looked = await store.removeIdleSessions(turn.startedAt - ms, pageSize);
     if (looked < pageSize || !(await turn.next())) return;
+  }
+}
+
+/** Much longer than a process leaves out putting a definition that it has put before, and than clocks differ. */
+const definitionMarginMs = 3_600_000;
+
+/**
+ * Whoever executes a run with a definition that it was not executed with before sees to it that this one is kept. So one that
+ * was put last before the oldest run was created is no run's any more.
+ */
+async function removeDefinitions({ store }: RetentionDeps, turn: Turn): Promise<void> {
+  const oldest = (await store.oldestCreation()) ?? turn.startedAt;
+  for (;;) {
+    const removed = await store.removeDefinitions(oldest - definitionMarginMs, pageSize);
+    if (removed < pageSize || !(await turn.next())) return;
   }
 }
 

@@ -1,7 +1,7 @@
 import { type EndedStatus, mayGo } from "../core/retention.ts";
 import type { Removal, RemovalOptions, RunStore } from "../ports.ts";
 import type { DampedWarning, RedisConnection } from "./connection.ts";
-import type { Keys } from "./keys.ts";
+import { type Keys, timeOfMember } from "./keys.ts";
 import { createEndNoter } from "./note-ends.ts";
 import { maxPage, runScript } from "./read.ts";
 import { readHeads } from "./read-heads.ts";
@@ -10,10 +10,17 @@ import { forgetEndsScript, removeSessionScript } from "./scripts.ts";
 
 type Context = { connection: RedisConnection; keys: Keys; warn: DampedWarning };
 
+/** As of one moment: a run that changes its status meanwhile is in one of them. KEYS: the listing sets. Returns the first of each. */
+const firstsScript = `
+local firsts = {}
+for _, list in ipairs(KEYS) do table.insert(firsts, redis.call('ZRANGE', list, 0, 0)[1]) end
+return firsts
+`;
+
 /** What removes runs that have ended, and what they leave behind. */
 export function createEndedRuns(
   context: Context,
-): Pick<RunStore, "remove" | "removeEnded" | "removeIdleSessions" | "oldestEnd"> {
+): Pick<RunStore, "remove" | "removeEnded" | "removeIdleSessions" | "oldestEnd" | "oldestCreation"> {
   const { connection, keys } = context;
   const noteEnds = createEndNoter(context);
   return {
@@ -44,6 +51,11 @@ export function createEndedRuns(
     async oldestEnd(status) {
       const [, at] = await connection.use((client) => client.zrange(keys.ended(status), "0", "0", "WITHSCORES"));
       return at === undefined ? undefined : Number(at);
+    },
+    async oldestCreation() {
+      const input = { keys: [...keys.listsByStatus], args: [] };
+      const firsts = await connection.use((client) => runScript(client, firstsScript, input));
+      return firsts.length === 0 ? undefined : Math.min(...firsts.map((member) => timeOfMember(String(member))));
     },
   };
 }

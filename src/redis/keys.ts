@@ -91,6 +91,8 @@ export type Keys = {
   /** Sorted set of sessions that have no run, scored by since when (epoch ms). */
   idleSessions: string;
   definition(hash: string): string;
+  /** Sorted set of their hashes, scored by when a process put each there last (epoch ms). */
+  definitionsPut: string;
   gate(key: string): GateKeys;
   presence: PresenceKeys;
   /** Hash: keys for HTTP, by id. */
@@ -156,16 +158,8 @@ export function createKeys(prefix: string = defaultPrefix, channels: string = pr
     ended: (status) => `${ours}:ended:${status}`,
     idleSessions: `${ours}:sessions:idle`,
     definition: (hash) => `${ours}:definition:${hash}`,
-    gate(key) {
-      const base = `${ours}:gate:${key}`;
-      const leases = `${base}:leases`;
-      return {
-        all: [base, `${base}:tickets`, leases, `${base}:line`],
-        leases,
-        breaker: `${base}:breaker`,
-        pause: `${base}:pause`,
-      };
-    },
+    definitionsPut: `${ours}:definitions`,
+    gate: (key) => gateKeys(`${ours}:gate:${key}`),
     presence: { until: `${ours}:workers`, told: `${ours}:workers:told`, agents: `${ours}:agents` },
     accessKeys: `${ours}:keys`,
     webSession: (idHash) => `${ours}:web:${idHash}`,
@@ -175,6 +169,16 @@ export function createKeys(prefix: string = defaultPrefix, channels: string = pr
     control: `${channels}:r:control`,
     fleetPause: `${ours}:pause`,
     shards: `${ours}:shards`,
+  };
+}
+
+function gateKeys(base: string): GateKeys {
+  const leases = `${base}:leases`;
+  return {
+    all: [base, `${base}:tickets`, leases, `${base}:line`],
+    leases,
+    breaker: `${base}:breaker`,
+    pause: `${base}:pause`,
   };
 }
 
@@ -194,6 +198,10 @@ export function listMember(run: { runId: string; createdAt: number }): string {
 /** A time, epoch ms, as members begin with it: it comes before all members of that time. */
 export function listTime(at: number): string {
   return String(Math.trunc(at)).padStart(15, "0");
+}
+
+export function timeOfMember(member: string): number {
+  return Number(member.slice(0, 15));
 }
 
 export function runIdOfMember(member: string): string {

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import type { AgentDefinition } from "../core/agent.ts";
 import { DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import type { Message } from "../core/message.ts";
@@ -15,38 +14,14 @@ import { publishLiveScript } from "./scripts.ts";
 const liveEntriesKept = 10_000;
 const liveKeptMs = 24 * 3_600_000;
 
-/**
- * Each run needs its agent's definition kept. One that Redis has lost meanwhile is put there again after this time, and at once
- * over another connection: what is lost is mostly lost by a restart or a failover.
- */
-const putAgainAfterMs = 30_000;
-
-const definitionSchema = z.looseObject({
-  name: z.string(),
-  instructions: z.string(),
-  model: z.string(),
-  provider: z.string(),
-  tools: z.array(
-    z.looseObject({ name: z.string(), description: z.string(), parameters: z.record(z.string(), z.unknown()) }),
-  ),
-  request: z.record(z.string(), z.unknown()),
-  limits: z.record(z.string(), z.unknown()),
-  version: z.string().optional(),
-}) as unknown as z.ZodType<AgentDefinition>;
-
 const deltasSchema = z.array(
   z.object({ turn: z.number(), attempt: z.number(), execution: z.string(), text: z.string() }),
 );
 
-export type Readers = Pick<
-  RunStore,
-  "readMessages" | "readResults" | "readFeed" | "publishLive" | "readLive" | "putDefinition" | "getDefinition"
->;
+export type Readers = Pick<RunStore, "readMessages" | "readResults" | "readFeed" | "publishLive" | "readLive">;
 
 /** What is read and written beside heads and commits. */
 export function createReaders(connection: RedisConnection, keys: Keys): Readers {
-  /** When and over which connection this process put each there; it knows no more of them than it has agents. */
-  const definitions = new Map<string, { at: number; over: unknown }>();
   return {
     async readMessages(transcript, from, to) {
       const messages: Message[] = [];
@@ -85,24 +60,7 @@ export function createReaders(connection: RedisConnection, keys: Keys): Readers 
         next: rows.at(-1)?.[0] ?? from,
       };
     },
-
-    async putDefinition(hash, definition) {
-      const put = definitions.get(hash);
-      if (put && put.over === streamOf(connection) && performance.now() - put.at < putAgainAfterMs) return;
-      await connection.use((client) => client.set(keys.definition(hash), JSON.stringify(definition), "NX"));
-      definitions.set(hash, { at: performance.now(), over: streamOf(connection) });
-    },
-
-    async getDefinition(hash) {
-      const json = await connection.use((client) => client.get(keys.definition(hash)));
-      return json === null ? null : parseStored(definitionSchema, json, `agent definition ${hash}`);
-    },
   };
-}
-
-/** Undefined for a cluster, which has many. */
-function streamOf({ client }: RedisConnection): unknown {
-  return "stream" in client ? client.stream : undefined;
 }
 
 /** Entries of a feed, be it a list or, of a run that an older version made, a stream. */

@@ -3,6 +3,7 @@ import { transcriptOf } from "../core/session.ts";
 import type { CommitResult, Logger, RunStore } from "../ports.ts";
 import { type CommitInput, toCommitArguments } from "./commit-plan.ts";
 import { createDampedWarning, type RedisConnection } from "./connection.ts";
+import { createDefinitions } from "./definitions.ts";
 import { createEndedRuns } from "./ended-runs.ts";
 import { createIndexReaders } from "./index-readers.ts";
 import type { Keys } from "./keys.ts";
@@ -76,6 +77,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     },
 
     ...readers,
+    ...createDefinitions(connection, keys),
     ...createOutputs(connection, keys),
     ...createSessionStore(connection, keys),
     ...createIndexReaders({ connection, keys, warn }),

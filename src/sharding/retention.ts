@@ -15,7 +15,7 @@ async function removeEnded(
 }
 
 /** Over all shards, one after the other as if they were one list. */
-export function retentionOf(placement: Placement): RetentionStore {
+export function retentionOf(placement: Placement): Omit<RetentionStore, "removeDefinitions"> {
   const { stores } = placement;
   return {
     async removeEnded(status, before, limit, { offset = 0, spare } = {}) {
@@ -43,11 +43,17 @@ export function retentionOf(placement: Placement): RetentionStore {
       return looked;
     },
     async oldestEnd(status: EndedStatus) {
-      const ends = await Promise.all(stores.map((store) => store.oldestEnd(status)));
-      const known = ends.filter((at) => at !== undefined);
-      return known.length === 0 ? undefined : Math.min(...known);
+      return earliest(await Promise.all(stores.map((store) => store.oldestEnd(status))));
+    },
+    async oldestCreation() {
+      return earliest(await Promise.all(stores.map((store) => store.oldestCreation())));
     },
   };
+}
+
+function earliest(times: (number | undefined)[]): number | undefined {
+  const known = times.filter((at) => at !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
 }
 
 /**

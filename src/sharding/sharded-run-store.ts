@@ -10,7 +10,7 @@ import { retentionOf } from "./retention.ts";
 export type ShardedRunStoreOptions = {
   placement: Placement;
   /** Keeps what belongs to no run: leases and agent definitions. */
-  base: Pick<RunStore, "tryLease" | "putDefinition" | "getDefinition">;
+  base: Pick<RunStore, "tryLease" | "putDefinition" | "getDefinition" | "removeDefinitions">;
   /** A short random token, new each time. */
   token: () => string;
   /** Waits that many ms. */
@@ -72,6 +72,7 @@ export function createShardedRunStore(options: ShardedRunStoreOptions): RunStore
     tryLease: base.tryLease,
     putDefinition: base.putDefinition,
     getDefinition: base.getDefinition,
+    removeDefinitions: base.removeDefinitions,
   };
 }
 

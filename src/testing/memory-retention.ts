@@ -16,7 +16,7 @@ export function createMemoryRetention({
   remove,
   sessions,
   clock,
-}: Parts): RetentionStore & Pick<RunStore, "remove" | "removeDamaged"> {
+}: Parts): Omit<RetentionStore, "removeDefinitions"> & Pick<RunStore, "remove" | "removeDamaged"> {
   const idle = new Map<string, number>();
   const hasRuns = (session: string): boolean => runs().some((run) => run.session === session);
   const endedBy = (status: string): { run: Run; at: number }[] =>
@@ -53,5 +53,9 @@ export function createMemoryRetention({
       return due.length;
     },
     oldestEnd: async (status) => endedBy(status)[0]?.at,
+    async oldestCreation() {
+      const times = runs().map(({ createdAt }) => createdAt);
+      return times.length === 0 ? undefined : Math.min(...times);
+    },
   };
 }

@@ -91,10 +91,13 @@ export function createMemoryRunStore(options: MemoryRunStoreOptions = {}): RunSt
 /** What is read and written by a name alone. */
 function createShared(
   clock: Clock | undefined,
-): Pick<RunStore, "tryLease" | "putDefinition" | "getDefinition" | "putOutput" | "readOutput" | "dropOutputs"> {
+): Pick<
+  RunStore,
+  "tryLease" | "putDefinition" | "getDefinition" | "removeDefinitions" | "putOutput" | "readOutput" | "dropOutputs"
+> {
   const leases = new Map<string, { until: number; holder: string | undefined }>();
   const outputs = new Map<string, string>();
-  const definitions = new Map<string, AgentDefinition>();
+  const definitions = new Map<string, { definition: AgentDefinition; putAt: number }>();
   return {
     async tryLease(name, ms, holder) {
       const now = clock?.now() ?? 0;
@@ -104,9 +107,15 @@ function createShared(
       return true;
     },
     async putDefinition(hash, definition) {
-      if (!definitions.has(hash)) definitions.set(hash, copy(definition));
+      const kept = definitions.get(hash)?.definition ?? copy(definition);
+      definitions.set(hash, { definition: kept, putAt: clock?.now() ?? 0 });
     },
-    getDefinition: async (hash) => copy(definitions.get(hash) ?? null),
+    getDefinition: async (hash) => copy(definitions.get(hash)?.definition ?? null),
+    async removeDefinitions(before, limit) {
+      const due = [...definitions].filter(([, { putAt }]) => putAt < before).slice(0, limit);
+      for (const [hash] of due) definitions.delete(hash);
+      return due.length;
+    },
     async putOutput(runId, ref, text) {
       outputs.set(`${runId} ${ref}`, text);
     },

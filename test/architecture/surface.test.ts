@@ -322,6 +322,7 @@ test("names in Redis", () => {
       "agent": "{drover}:r:list:agent:AGENT",
       "control": "{drover}:r:control",
       "counts": "{drover}:r:counts",
+      "definitionsPut": "{drover}:r:definitions",
       "endedWith": "{drover}:r:ended:STATUS",
       "fleetPause": "{drover}:r:pause",
       "gate": {

@@ -64,6 +64,26 @@ export function retentionContract(name: string, start: () => Promise<StoreUnderT
       expect(await store.removeEnded("completed", later, 1, { offset: 1 })).toEqual({ removed: ["next"], kept: 0 });
     });
 
+    test("leave no definition behind that was put last before a time, and the oldest that is kept can be told", async () => {
+      expect(await store.oldestCreation()).toBeUndefined();
+      await created(store, { runId: "young", createdAt: at + 2 });
+      await created(store, { runId: "old", createdAt: at + 1, status: "waiting", model: undefined });
+      await ended("ended", at + 9, {});
+      expect(await store.oldestCreation()).toBe(at);
+      expect((await store.removeEnded("completed", later, 10)).removed).toEqual(["ended"]);
+      expect(await store.oldestCreation()).toBe(at + 1);
+      const definition = { name: "a", instructions: "", model: "m", provider: "p", tools: [], request: {}, limits: {} };
+      const hashes = ["h1", "h2", "h3"];
+      for (const hash of hashes) await store.putDefinition(hash, definition);
+      expect(await store.removeDefinitions(0, 10)).toBe(0);
+      expect(await store.getDefinition("h1")).toEqual(definition);
+      const farAway = Number.MAX_SAFE_INTEGER;
+      expect(await store.removeDefinitions(farAway, 2)).toBe(2);
+      expect(await store.removeDefinitions(farAway, 2)).toBe(1);
+      expect(await store.removeDefinitions(farAway, 2)).toBe(0);
+      for (const hash of hashes) expect(await store.getDefinition(hash)).toBeNull();
+    });
+
     test("nothing that is whole is removed as damaged", async () => {
       await created(store, { runId: "going", status: "running" });
       await ended("ended", at + 1);

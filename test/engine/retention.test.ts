@@ -110,6 +110,32 @@ test("responses go with their runs, also where a run was deleted by hand or neve
   expect(await responses.get("resp_waits")).toBeUndefined();
 });
 
+test("definitions go once all runs are gone that were there when they were last put, and not before", async () => {
+  const bench = makeBench();
+  const { store, clock } = bench;
+  const deps = depsOf(bench);
+  const definition = { name: "a", instructions: "", model: "m", provider: "p", tools: [], request: {}, limits: {} };
+  const isKept = async (hash: string): Promise<boolean> => (await store.getDefinition(hash)) !== null;
+  await bench.process().client.start("a", "go", { runId: "long" });
+  await store.putDefinition("first", definition);
+  clock.advance(5 * hour);
+  await cancelled(bench, ["young"]);
+  await store.putDefinition("second", definition);
+  expect(await removeExpired(deps, { cancelled: 2 * hour })).toEqual({});
+  expect(await isKept("first")).toBe(true);
+  await bench.process().client.command("long", { type: "cancel_requested", by: "t", reason: "r" });
+  await removeExpired(deps, { cancelled: hour });
+  expect(await isKept("first")).toBe(true);
+  clock.advance(hour + 1);
+  await store.putDefinition("second", definition);
+  await cancelled(bench, ["last"]);
+  expect(await removeExpired(deps, { cancelled: hour })).toEqual({ cancelled: 2 });
+  expect([await isKept("first"), await isKept("second")]).toEqual([false, true]);
+  clock.advance(hour + 1);
+  expect(await removeExpired(deps, { cancelled: hour })).toEqual({ cancelled: 1 });
+  expect(await isKept("second")).toBe(false);
+});
+
 test("agents that no worker has had for as long go, unless runs of theirs are left", async () => {
   const bench = makeBench();
   const presence = createMemoryPresence(bench);

@@ -1,5 +1,5 @@
 // What only the store on Redis promises: what lies in Redis, what goes over the wire, and what damage does.
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { FeedEntry } from "../../src/core/event.ts";
 import type { OpenCall, Run } from "../../src/core/run.ts";
 import { toCommitArguments } from "../../src/redis/commit-plan.ts";
@@ -112,26 +112,6 @@ describe("the commit script", () => {
     expect(keysOf({ turns: 1 })).toBe(4);
     expect(keysOf({ status: "running" })).toBe(7);
   });
-});
-
-test("a definition is sent once in half a minute, and put there again if Redis has lost it", async () => {
-  const { store, keys, cli, connection } = setup;
-  const definition = { name: "a", instructions: "", model: "m", provider: "p", tools: [], request: {}, limits: {} };
-  const now = vi.spyOn(performance, "now").mockReturnValue(1_000);
-  onTestFinished(() => now.mockRestore());
-  await store.putDefinition("h", definition);
-  await cli("DEL", keys.definition("h"));
-  now.mockReturnValue(30_999);
-  await store.putDefinition("h", definition);
-  expect(await store.getDefinition("h")).toBeNull();
-  now.mockReturnValue(31_000);
-  await store.putDefinition("h", definition);
-  expect(await store.getDefinition("h")).toEqual(definition);
-  await cli("DEL", keys.definition("h"));
-  connection.client.disconnect(true); // as a failover cuts it, within that time
-  await store.load("run-a");
-  await store.putDefinition("h", definition);
-  expect(await store.getDefinition("h")).toEqual(definition);
 });
 
 describe("what lies in Redis", () => {
