@@ -136,7 +136,7 @@ const definitionMarginMs = 3_600_000;
  * was put last before the oldest run was created is no run's any more.
  */
 async function removeDefinitions({ store }: RetentionDeps, turn: Turn): Promise<void> {
-  const oldest = (await store.oldestCreation()) ?? turn.startedAt;
+  const oldest = Math.min(turn.startedAt, (await store.oldestCreation()) ?? turn.startedAt);
   for (;;) {
     const removed = await store.removeDefinitions(oldest - definitionMarginMs, pageSize);
     if (removed < pageSize || !(await turn.next())) return;
