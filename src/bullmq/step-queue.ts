@@ -4,6 +4,7 @@ import { DroverError } from "../core/errors.ts";
 import type { Step } from "../core/owed.ts";
 import type { Clock, Logger, StepQueue } from "../ports.ts";
 import { messageOf } from "./damping.ts";
+import { strayLockMs } from "./endless-keys.ts";
 import type { RedisClient } from "./redis-client.ts";
 import { mayBeInFormerQueue, type NewJob, queueOf, queuePrefix, toJob, toJobId, toolQueue } from "./step-job.ts";
 
@@ -12,8 +13,6 @@ export const maxEvents = 200;
 /** The longest wait that a worker's "again" may put on a step that is due; a later due time comes from a wrong clock. */
 export const maxAgainMs = 30_000;
 const repairsAtOnce = 100;
-/** Whoever renews a lock that had no end keeps it. */
-const strayLockMs = 5_000;
 
 /** A connection that fails fast, bounds its waits and turns failures of Redis into ours: a producer's. */
 export type QueueConnection = {

@@ -1,11 +1,14 @@
 import { Job, type MinimalQueue, type Worker } from "bullmq";
 import type { Clock } from "../ports.ts";
+import { boundEndlessKeys } from "./endless-keys.ts";
 import type { RedisClient } from "./redis-client.ts";
 
 const everyMs = 1_000;
 /** BullMQ lets delayed jobs go when a worker's own clock says so. One that is behind by less does no harm. */
 const toleratedMs = 1_000;
 const dueAtOnce = 100;
+/** Turns from one look at keys without an end to the next. */
+const turnsBetweenLooks = 10;
 /** A step of a low class that has waited so long goes before others, one of each class a second. */
 const patienceMs = 2_000;
 const classesAtOnce = 10;
@@ -29,15 +32,17 @@ export type TendOptions = {
  * - while this machine's clock is behind Redis's, delayed jobs that are due by Redis's are let go;
  * - while the worker is busy, the oldest step of each class below the first one that waits joins that one if it has waited
  *   for two seconds: a low class is slow, and never starved. Jobs of other producers that have no class go first, and are
- *   joined too.
+ *   joined too;
+ * - each ten seconds: keys that are to expire, and have lost their end, get one.
  *
- * While neither is so, nothing is asked of Redis.
+ * Otherwise nothing is asked of Redis.
  *
  * @returns how to stop
  */
 export function tendQueue({ client, worker, isBusy, clock, trouble }: TendOptions): () => void {
   const queue = worker as unknown as MinimalQueue;
   let tending = false;
+  let turns = 0;
 
   async function letDueGo(): Promise<void> {
     const until = `(${(clock.now() + 1) * millisecond}`;
@@ -74,6 +79,8 @@ export function tendQueue({ client, worker, isBusy, clock, trouble }: TendOption
   }
 
   async function tend(): Promise<void> {
+    turns += 1;
+    if (turns % turnsBetweenLooks === 1) await boundEndlessKeys(client, (name) => worker.toKey(name));
     if (clock.now() - Date.now() >= toleratedMs) await letDueGo();
     if (isBusy()) await advanceOldest();
   }
