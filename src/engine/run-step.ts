@@ -75,7 +75,7 @@ async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Prom
 }
 
 /**
- * For a step that the record may come to owe, or never: after a failover that lost the commit, a step of the same name can
+ * For a step that waits for what takes seconds, or that the record may come to owe, or never: after a failover that lost the commit, a step of the same name can
  * come up anew, and would wait for this one to be delivered.
  */
 function soon(outcome: StepOutcome): StepOutcome {
@@ -160,10 +160,13 @@ async function timeCame(deps: RunStepDeps, run: Run, context: StepContext): Prom
   return afterReport(deps, result, context);
 }
 
-/** One step alone at a time; another comes again later, here or at another worker. */
+/**
+ * One step alone at a time; another comes again soon, here or at another worker: it waits for seconds, however often it was
+ * delivered before.
+ */
 async function inLane(deps: Deps, run: Run, context: StepContext): Promise<StepOutcome> {
   const { lane } = deps;
-  if (lane.taken) return again(context.delivery, "another step runs alone here");
+  if (lane.taken) return soon(again(context.delivery, "another step runs alone here"));
   lane.taken = true;
   try {
     return await isolated(deps, run, context);
