@@ -1,8 +1,7 @@
 // The agents of the soak: every kind of tool, wait and end that a run can have. Their tools are executed for real.
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { openLedger } from "../../src/chaos/ledger.ts";
 import { randomFor } from "../../src/chaos/random.ts";
 import { makeCall, makeScripts, type Scripts } from "../../src/chaos/script.ts";
 import { PermanentError, RetryableError } from "../../src/core/errors.ts";
@@ -43,20 +42,9 @@ function tool(name: string, more: Partial<Options>): Tool {
 /** Its effect takes place once for each key, whoever executes it. */
 async function put(context: Context): Promise<string> {
   const result = await act("put", context);
-  if (once(context.idempotencyKey)) recordEffect(context.idempotencyKey, "put");
-  return result;
-}
-
-function once(key: string): boolean {
   const { dir = "." } = JSON.parse(process.env.DROVER_CHAOS_WORKER ?? "{}") as { dir?: string };
-  mkdirSync(join(dir, "effects"), { recursive: true });
-  try {
-    writeFileSync(join(dir, "effects", encodeURIComponent(key)), "", { flag: "wx" });
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    return false;
-  }
+  if (openLedger(dir).once(context.idempotencyKey)) recordEffect(context.idempotencyKey, "put");
+  return result;
 }
 
 const look = tool("look", { effect: "read" });

@@ -97,26 +97,28 @@ function inOnePiece(model: ModelClient): ModelClient {
 
 function watched(tool: Tool, options: ChaosAgentOptions): Tool {
   if (tool.answeredBy || isDoneByAgent(tool, options)) return tool;
-  const real = !tool.child && options.isReal(tool);
-  const stubbed = real
-    ? {}
-    : { timeoutMs: Math.min(tool.timeoutMs, stubTimeoutMs), rate: undefined, approvalExpiresMs: undefined };
+  if (!tool.child && options.isReal(tool)) return watchTool(tool, options.note);
+  const timeoutMs = Math.min(tool.timeoutMs, stubTimeoutMs);
+  const stubbed: Tool = { ...tool, timeoutMs, rate: undefined, approvalExpiresMs: undefined, child: undefined };
+  return watchTool({ ...stubbed, execute: (_args, context) => stub(tool, context, options) }, options.note);
+}
+
+/** The same tool, but that each of its executions is noted as it begins and as it ends. */
+export function watchTool(tool: Tool, note: ChaosAgentOptions["note"]): Tool {
   return {
     ...tool,
-    ...stubbed,
-    child: undefined,
     execute: async (args, context) => {
       const { runId, callId, idempotencyKey: key, attempt } = context;
-      const note = (
+      const tell = (
         what: { type: "begun" } | { type: "ended"; outcome: "ok" | "retry" | "failed" | "threw"; result?: string },
-      ) => options.note({ ...what, tool: tool.name, runId, callId, key, attempt, pid: process.pid, at: Date.now() });
-      note({ type: "begun" });
+      ) => note({ ...what, tool: tool.name, runId, callId, key, attempt, pid: process.pid, at: Date.now() });
+      tell({ type: "begun" });
       try {
-        const value = real ? await tool.execute(args, context) : await stub(tool, context, options);
-        note({ type: "ended", outcome: "ok", result: hashOf(value) });
+        const value = await tool.execute(args, context);
+        tell({ type: "ended", outcome: "ok", result: hashOf(value) });
         return value;
       } catch (thrown) {
-        note({ type: "ended", outcome: outcomeOf(thrown) });
+        tell({ type: "ended", outcome: outcomeOf(thrown) });
         throw thrown;
       }
     },

@@ -31,10 +31,14 @@ export type Frozen = Window & { pid: number };
 /** A child of the run, as it is: the text of its answer if it completed. */
 export type JudgedChild = { run: Run; answer: string | undefined };
 
+/** What is judged of a run's head; what is not known of it is not judged. */
+export type JudgedRun = Pick<Run, "status" | "turns" | "stopReason" | "error"> &
+  Partial<Pick<Run, "calls" | "pendingInput" | "earlierParts">>;
+
 export type Evidence = {
   runId: string;
   /** Null: there is no record. */
-  run: Run | null;
+  run: JudgedRun | null;
   messages: readonly Message[];
   feed: readonly FeedEntry[];
   /** Of this run. */

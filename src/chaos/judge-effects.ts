@@ -35,8 +35,10 @@ export function judgeEffects({ runId, executions, tools, messages, feed }: Evide
   const denied = new Set(
     messages.flatMap((message) => (message.role === "tool" && message.outcome === "denied" ? [message.callId] : [])),
   );
+  const settled = new Set(messages.flatMap((message) => (message.role === "tool" ? [message.callId] : [])));
   const problems = byKey(executions, tools).flatMap((call) => [
-    ...problemsOfRepeats(call),
+    ...problemsOfRepeats(call, timesAllowed(feed, call.callId)),
+    ...(settled.has(call.callId) ? [] : [`${call.name} ran as ${call.callId}, which is no call of its transcript`]),
     ...(denied.has(call.callId) ? [`${call.name} ran though ${call.callId} was denied`] : []),
     ...(call.tool?.asks && !approved.has(call.callId)
       ? [`${call.name} ran as ${call.callId} before anybody approved it`]
@@ -51,14 +53,25 @@ export function judgeEffects({ runId, executions, tools, messages, feed }: Evide
   );
 }
 
-function problemsOfRepeats({ key, name, begun, ended, tool }: OfCall): string[] {
+/** Once, and again whenever a person was told that the outcome is not known and said so. */
+function timesAllowed(feed: Evidence["feed"], callId: string): number {
+  const ofCall = feed.filter((entry) => "callId" in entry && entry.callId === callId);
+  const again = ofCall.filter(({ type }, index) => {
+    const asked = ofCall.slice(0, index).findLast((entry) => entry.type === "approval_asked");
+    return type === "approved" && asked?.type === "approval_asked" && asked.why === "unknown_outcome";
+  });
+  return 1 + again.length;
+}
+
+function problemsOfRepeats({ key, name, begun, ended, tool }: OfCall, allowed: number): string[] {
+  if (!tool) return [];
   // An attempt that says so had no effect.
   const undone = new Set(ended.filter(({ outcome }) => outcome === "retry").map(({ attempt }) => attempt));
   const counted = begun.filter(({ attempt }) => !undone.has(attempt)).length;
   if (!mayRepeat(tool)) {
-    return counted > 1 ? [`${name} may not run again and ran ${counted} times under the key ${key}`] : [];
+    return counted > allowed ? [`${name} may not run again and ran ${counted} times under the key ${key}`] : [];
   }
-  if (tool?.effect === "read") return [];
+  if (tool.effect === "read") return [];
   const results = new Set(ended.flatMap(({ outcome, result }) => (outcome === "ok" && result ? [result] : [])));
   if (results.size <= 1) return [];
   return [`${name} says that it is idempotent and returned ${results.size} different results under the key ${key}`];

@@ -1,8 +1,8 @@
 // What a run has to do with others: the runs that are its calls, and the people who talk to it.
 import { isDeepStrictEqual } from "node:util";
 import { textOf } from "../core/message.ts";
-import { isEnded, type Run } from "../core/run.ts";
-import type { Evidence, Finding, JudgedChild } from "./evidence.ts";
+import { isEnded } from "../core/run.ts";
+import type { Evidence, Finding, JudgedChild, JudgedRun } from "./evidence.ts";
 
 /** The children of a run have ended like it, and what the model was told of each is what became of that. */
 export function judgeChildren({ runId, messages, tools, children, feed }: Evidence): Finding[] {
@@ -46,13 +46,13 @@ function problemOfChild(child: JudgedChild | undefined, { outcome, text, end }: 
 }
 
 /** What a person sent is there once if it was taken, and not at all if it was refused; a retried run goes on from where it was. */
-export function judgePeople({ runId, messages, input, before }: Evidence, run: Run): Finding[] {
+export function judgePeople({ runId, messages, input, before }: Evidence, run: JudgedRun): Finding[] {
   const found: Finding[] = [];
   if (input) {
     const isInput = ({ content }: { content: unknown }): boolean => content === input.text;
     const times = messages.filter((message) => message.role === "user" && isInput(message)).length;
     // An end that came first leaves it waiting; in a session that others have gone on with, a retried run repeats its input.
-    const waiting = run.pendingInput.filter((message) => message.role === "user" && isInput(message)).length;
+    const waiting = (run.pendingInput ?? []).filter((message) => message.role === "user" && isInput(message)).length;
     const most = 1 + (run.earlierParts?.length ?? 0);
     if (input.taken && times + waiting === 0)
       found.push({ kind: "lost", runId, message: "input that it took is gone" });

@@ -1,9 +1,9 @@
 import type { FeedEntry } from "../core/event.ts";
 import { type AssistantMessage, type Message, textOf } from "../core/message.ts";
-import { isEnded, type Run } from "../core/run.ts";
+import { isEnded } from "../core/run.ts";
 import type { Tool } from "../tools/define-tool.ts";
 import { isDoneByAgent } from "./chaos-agent.ts";
-import type { Evidence, Finding, JudgedTool } from "./evidence.ts";
+import type { Evidence, Finding, JudgedRun, JudgedTool } from "./evidence.ts";
 import { judgeEffects, judgeResults } from "./judge-effects.ts";
 import { judgeChildren, judgePeople } from "./judge-others.ts";
 import { judgePauses } from "./judge-pauses.ts";
@@ -14,7 +14,7 @@ export function judge(evidence: Evidence): Finding[] {
   const { run, runId } = evidence;
   if (!run) return [{ kind: "lost", runId, message: "its record is gone" }];
   if (!isEnded(run)) {
-    const waits = run.calls.map(({ callId, state }) => `${callId} ${state}`).join(", ");
+    const waits = (run.calls ?? []).map(({ callId, state }) => `${callId} ${state}`).join(", ");
     return [{ kind: "stuck", runId, message: `it is ${run.status} in turn ${run.turns}${waits ? ` (${waits})` : ""}` }];
   }
   return [
@@ -44,7 +44,7 @@ type Problem = Omit<Finding, "runId">;
 const problem = (kind: Finding["kind"], message: string): Problem => ({ kind, message });
 
 /** Each call has one result, in call order, before anything else is said. */
-function problemsOfOrder(messages: readonly Message[]): Problem[] {
+export function problemsOfOrder(messages: readonly Message[]): Problem[] {
   const found: Problem[] = [];
   let open: string[] = [];
   for (const [index, message] of messages.entries()) {
@@ -83,6 +83,10 @@ function judgeFeed({ runId, feed }: Evidence): Finding[] {
     if (entry.type === "model_answered") return [`the answer of turn ${entry.turn}`];
     return entry.type === "tool_finished" ? [`the result of ${entry.callId}`] : [];
   });
+  const turns = feed.flatMap((entry) => (entry.type === "model_answered" ? [entry.turn] : []));
+  const skipped = turns.find((turn, index) => turn > (turns[index - 1] ?? 0) + 1);
+  if (skipped !== undefined)
+    found.push({ kind: "lost", runId, message: `the answer before turn ${skipped} is not in its feed` });
   for (const name of twice(names)) found.push({ kind: "duplicated", runId, message: `${name} was committed twice` });
   const count = (type: FeedEntry["type"]): number => feed.filter((entry) => entry.type === type).length;
   if (count("run_ended") !== 1 + count("run_retried")) {
@@ -95,7 +99,7 @@ function twice(names: readonly string[]): string[] {
   return [...new Set(names.filter((name, index) => names.indexOf(name) !== index))];
 }
 
-function judgeEnd({ runId, ends }: Evidence, run: Run): Finding[] {
+function judgeEnd({ runId, ends }: Evidence, run: JudgedRun): Finding[] {
   if (!ends || (run.status === ends.status && run.stopReason === ends.stopReason)) return [];
   // Time passes while workers are away.
   if (run.stopReason === "deadline") return [];

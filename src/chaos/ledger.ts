@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { type Execution, executionSchema } from "./execution.ts";
@@ -17,6 +17,10 @@ export type ModelCall = { runId: string; turn: number; attempt: number; pid: num
 export type Ledger = {
   note(execution: Execution): void;
   noteModelCall(call: Omit<ModelCall, "pid" | "at">): void;
+  /** Has the effect of that key unless it took place before, by whichever process; true if it did so now. */
+  once(key: string): boolean;
+  /** Keys whose effect took place that way, sorted. */
+  keys(): string[];
   /** What was written since the last time, by whichever process. */
   readExecutions(): Execution[];
   readModelCalls(): ModelCall[];
@@ -25,12 +29,25 @@ export type Ledger = {
 export function openLedger(dir: string): Ledger {
   const executions = join(dir, "executions.jsonl");
   const calls = join(dir, "model-calls.jsonl");
+  const effects = join(dir, "effects");
   const nextExecutions = createReader(executions, (value) => executionSchema.parse(value));
   const nextCalls = createReader(calls, (value) => modelCallSchema.parse(value));
   return {
     note: (execution) => appendFileSync(executions, `${JSON.stringify(execution)}\n`),
     noteModelCall: (call) =>
       appendFileSync(calls, `${JSON.stringify({ ...call, pid: process.pid, at: Date.now() })}\n`),
+    once(key) {
+      mkdirSync(effects, { recursive: true });
+      try {
+        // Only the first to come can make the file.
+        writeFileSync(join(effects, encodeURIComponent(key)), String(process.pid), { flag: "wx" });
+        return true;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+        return false;
+      }
+    },
+    keys: () => (existsSync(effects) ? readdirSync(effects).map(decodeURIComponent).sort() : []),
     readExecutions: nextExecutions,
     readModelCalls: nextCalls,
   };

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Evidence } from "../../src/chaos/evidence.ts";
+import type { Execution } from "../../src/chaos/execution.ts";
 import { judge, toJudged } from "../../src/chaos/judge.ts";
 import { play } from "../../src/chaos/play.ts";
 import type { Script } from "../../src/chaos/script.ts";
@@ -48,6 +49,34 @@ const told = async (wrong: Wrong): Promise<string[]> => {
 
 test("nothing is wrong with a run that nobody disturbed", async () => {
   expect(await told(() => ({}))).toEqual([]);
+});
+
+test("an execution that is no call of the transcript, one too many, and a turn that is missing", async () => {
+  const [other] = await told(({ executions }) => ({
+    executions: executions.flatMap((one): Execution[] =>
+      one.type === "effect" ? [] : [one, { ...one, key: "k", callId: "call-9-1" }],
+    ),
+  }));
+  expect(other).toMatch(/^effect: post ran as call-9-1, which is no call of its transcript/);
+  const twice: Wrong = ({ executions }) => ({
+    executions: executions.flatMap((one): Execution[] =>
+      one.type === "effect" ? [one] : [one, { ...one, attempt: 2 }],
+    ),
+  });
+  expect(await told(twice)).toEqual([expect.stringMatching(/^effect: post may not run again and ran 2 times/)]);
+  const word = { seq: 0, at: 0, turn: 1, callId: "call-1-1", tool: "post" };
+  const saidSo: Wrong = (given) => {
+    const asked: FeedEntry = { ...word, type: "approval_asked", why: "unknown_outcome" };
+    const feed = [...given.feed, asked, { ...word, type: "approved" as const, by: "ann" }];
+    return { ...twice(given), feed: feed.map((entry, index) => ({ ...entry, seq: index + 1 })) };
+  };
+  expect(await told(saidSo)).toEqual([]);
+  const missing = await told(({ feed }) => ({
+    feed: feed
+      .filter((entry) => entry.type !== "model_answered" || entry.turn !== 2)
+      .map((entry, index) => ({ ...entry, seq: index + 1 })),
+  }));
+  expect(missing).toEqual([expect.stringMatching(/^lost: the answer before turn 3 is not in its feed/)]);
 });
 
 describe("children", () => {

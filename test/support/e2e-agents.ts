@@ -2,6 +2,7 @@
 // which thereby decides what happens.
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { watchTool } from "../../src/chaos/chaos-agent.ts";
 import { childFailurePolicies } from "../../src/core/child.ts";
 import { type Agent, defineAgent } from "../../src/define-agent.ts";
 import { openai } from "../../src/openai/openai.ts";
@@ -30,8 +31,7 @@ async function act(
   { note, hold, block, bytes, takeMs, spinMs = 0 }: Arguments,
   context: ToolContext,
 ): Promise<string> {
-  const { runId, callId, attempt, idempotencyKey: key, signal } = context;
-  ledger.begin({ tool, runId, callId, key, attempt });
+  const { runId, callId, attempt, signal } = context;
   if (takeMs !== undefined) await sleep(takeMs, undefined, { signal });
   for (const until = Date.now() + spinMs; Date.now() < until; ) continue;
   if (block) ledger.waitUnblocked();
@@ -47,13 +47,14 @@ type Behaviour = Pick<Tool, "name"> &
 function tool(behaviour: Behaviour, execute: (args: Arguments, context: ToolContext) => Promise<unknown>): Tool {
   const { name } = behaviour;
   const { toolTimeoutMs: timeoutMs } = options;
-  return defineTool({
+  const made = defineTool({
     description: `The tool ${name}. Example: {"note":"a"}`,
     parameters,
     ...behaviour,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     execute,
   });
+  return watchTool(made, ledger.note);
 }
 
 const plain = (behaviour: Behaviour): Tool => tool(behaviour, (args, context) => act(behaviour.name, args, context));

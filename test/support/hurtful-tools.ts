@@ -20,7 +20,8 @@ export function hurtfulTools(tool: Make, ledger: Ledger): Tool[] {
   const ticking = (name: string, effect: "read" | "write"): Tool =>
     tool({ name, effect }, async ({ takeMs = 0 }, context) => {
       for (let at = 0; at < takeMs; at += tickMs) {
-        note(name, context);
+        // That it has begun is noted for it.
+        if (at > 0) note(name, context);
         await sleep(tickMs, undefined, { signal: context.signal });
       }
       return "ticked";
@@ -28,13 +29,11 @@ export function hurtfulTools(tool: Make, ledger: Ledger): Tool[] {
   return [
     ticking("tick", "read"),
     ticking("tock", "write"),
-    tool({ name: "parse", effect: "read" }, async ({ bytes = 0 }, context) => {
-      note("parse", context);
+    tool({ name: "parse", effect: "read" }, async ({ bytes = 0 }) => {
       const text = JSON.stringify(Array.from({ length: Math.ceil(bytes / 20) }, (_, index) => `item ${index} of many`));
       return `${(JSON.parse(text) as unknown[]).length} items`;
     }),
-    tool({ name: "hog", effect: "read" }, async (_args, context) => {
-      note("hog", context);
+    tool({ name: "hog", effect: "read" }, async () => {
       const kept: unknown[] = [];
       // Few and large ones: the collector is soon done with them, and the process with itself.
       for (;;) kept.push(Array.from({ length: 2_000_000 }, (_, index) => index + 0.5));

@@ -2,12 +2,13 @@
 // told over IPC, prints what failed as it is, and with `hostile` gives Drover a logger, telemetry and user code that throw.
 import { inspect } from "node:util";
 import { z } from "zod";
+import { watchTool } from "../../../src/chaos/chaos-agent.ts";
 import { defineAgent } from "../../../src/define-agent.ts";
 import { createDrover } from "../../../src/drover.ts";
 import { openai } from "../../../src/openai/openai.ts";
 import type { Logger, Telemetry } from "../../../src/ports.ts";
 import { createNoTelemetry } from "../../../src/telemetry/no-telemetry.ts";
-import { defineTool, type ToolContext } from "../../../src/tools/define-tool.ts";
+import { defineTool } from "../../../src/tools/define-tool.ts";
 import { openLedger } from "../../support/ledger.ts";
 import { embedderSchema } from "./embedder-options.ts";
 
@@ -24,13 +25,7 @@ const brokenTelemetry = Object.fromEntries(
 ) as unknown as Telemetry;
 
 const ledger = openLedger(ledgerDir);
-const look =
-  (tool: string) =>
-  (args: { note: string }, context: ToolContext): string => {
-    const { runId, callId, attempt, idempotencyKey: key } = context;
-    ledger.begin({ tool, runId, callId, attempt, key });
-    return `seen: ${args.note}`;
-  };
+const look = (args: { note: string }): string => `seen: ${args.note}`;
 const parameters = z.object({ note: z.string().describe("What it is about") });
 const described = { description: 'Looks. Example: {"note":"a"}', parameters };
 const agent = defineAgent({
@@ -38,14 +33,14 @@ const agent = defineAgent({
   instructions: "Do as you are told.",
   model: openai({ model: "fake", baseURL, apiKey: "k", retry: { attempts: 4, delayMs: 100 } }),
   tools: [
-    defineTool({ ...described, name: "look", effect: "read", execute: look("look") }),
+    defineTool({ ...described, name: "look", effect: "read", execute: look }),
     defineTool({ ...described, name: "throw", effect: "read", execute: fail }),
     defineTool({
       ...described,
       name: "guarded",
       effect: "read",
       approval: fail,
-      execute: look("guarded"),
+      execute: look,
     }),
     defineTool({
       ...described,
@@ -55,7 +50,7 @@ const agent = defineAgent({
         throw Object.create(null);
       },
     }),
-  ],
+  ].map((tool) => watchTool(tool, ledger.note)),
 });
 
 const drover = createDrover({

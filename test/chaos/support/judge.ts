@@ -1,9 +1,10 @@
+import type { JudgedTool } from "../../../src/chaos/evidence.ts";
+import { judge as judgeRun } from "../../../src/chaos/judge.ts";
 import type { RunFeedEvent } from "../../../src/core/feed.ts";
 import type { Message } from "../../../src/core/message.ts";
 import { isEnded, type RunStatus } from "../../../src/core/run.ts";
 import type { RunView } from "../../../src/engine/run-view.ts";
 import type { FakeRequest } from "../../support/fake-openai.ts";
-import { problemsOf } from "../../support/transcript.ts";
 import type { WorkerProcess } from "../../support/worker-process.ts";
 import { readFeed, runIdOf, type World } from "../../support/world.ts";
 import { remainsOf } from "./remains.ts";
@@ -24,13 +25,19 @@ export type JudgeOptions = {
   usage?: "exact" | "covered" | undefined;
   /** Tokens of one request, in and out; default: as the fake server counts when it is not told otherwise. */
   tokensOf?: ((request: FakeRequest) => number) | undefined;
-  /** Tools that may have run more than once under one key because a person said so. */
-  rerunByPerson?: readonly string[] | undefined;
 };
 
-/** Tools of the tests' agents that may not run twice, and those that only have one effect when they do. */
-const notRepeatable: readonly string[] = ["post", "pay", "offer"];
-const idempotent: readonly string[] = ["put"];
+/** Tools of the tests' agents, as their effects are judged. */
+const write: JudgedTool = { effect: "write", idempotent: false, asks: false, byAgent: false };
+const tools: ReadonlyMap<string, JudgedTool> = new Map([
+  ["look", { ...write, effect: "read" }],
+  ["post", write],
+  ["put", { ...write, idempotent: true }],
+  ["pay", { ...write, effect: "irreversible", asks: true }],
+  ["offer", { ...write, effect: "irreversible", asks: true }],
+]);
+/** Which of them a finding is against. */
+const invariants = { lost: "I2", duplicated: "I2", stuck: "I1", outcome: "I1", effect: "I3" } as const;
 const complaint = /unhandled|uncaught|MaxListenersExceededWarning|PromiseRejectionHandledWarning/i;
 
 /**
@@ -100,74 +107,33 @@ async function history(world: World, runId: string, options: JudgeOptions): Prom
   const view = await run.status();
   const transcript = await run.transcript();
   if (!isEnded(view)) return [];
-  const children = await childrenOf(world, runId);
-  const violations = [
-    ...problemsOf(transcript).map((problem) => `I2 ${runId}: transcript ${problem}`),
-    ...(await feedOf(world, runId)),
-    ...toolsOf(world, runId, transcript, { ...options, children }),
+  const feed = (await readFeed(world, runId)).filter(
+    (event) => event.type !== "text" && event.type !== "text_superseded",
+  );
+  const findings = judgeRun({
+    ...{ runId, run: view, messages: transcript, feed, tools },
+    executions: world.ledger.executions().filter((one) => one.type !== "effect" && one.runId === runId),
+  });
+  const children = feed.filter((event) => event.type === "child_ended");
+  return [
+    ...findings.map(({ kind, message }) => `${invariants[kind]} ${runId}: ${message}`),
+    ...effectsOf(world, runId, transcript),
+    ...usageOf(world, view, transcript, { ...options, children }),
   ];
-  return [...violations, ...usageOf(world, view, transcript, { ...options, children })];
 }
 
 type ChildEnd = Extract<RunFeedEvent, { type: "child_ended" }>;
-/** Calls whose execution was a run of its own, which is judged by itself; what it spent is part of its parent's usage. */
+/** What children spent is part of their parent's usage. */
 type WithChildren = JudgeOptions & { children: readonly ChildEnd[] };
 
-async function childrenOf(world: World, runId: string): Promise<ChildEnd[]> {
-  return (await readFeed(world, runId)).filter((event) => event.type === "child_ended");
-}
-
-/** Numbers without a gap; each turn answered once, in order; each call settled once. */
-async function feedOf(world: World, runId: string): Promise<string[]> {
-  const entries = (await readFeed(world, runId)).filter(({ type }) => type !== "text" && type !== "text_superseded");
-  const violations: string[] = [];
-  const settled = new Set<string>();
-  let turn = 0;
-  for (const [index, entry] of entries.entries()) {
-    if (entry.seq !== index + 1) violations.push(`I2 ${runId}: feed entry ${index + 1} has the number ${entry.seq}`);
-    if (entry.type === "model_answered") {
-      if (entry.turn !== turn + 1) violations.push(`I2 ${runId}: turn ${entry.turn} was answered after turn ${turn}`);
-      turn = entry.turn;
-    }
-    if (entry.type === "tool_finished") {
-      if (settled.has(entry.callId)) violations.push(`I2 ${runId}: ${entry.callId} was settled twice`);
-      settled.add(entry.callId);
-    }
-  }
-  return violations;
-}
-
-function toolsOf(
-  { ledger }: World,
-  runId: string,
-  transcript: readonly Message[],
-  { rerunByPerson = [], children }: WithChildren,
-): string[] {
-  const begun = Map.groupBy(
-    ledger.entries().filter((entry) => entry.runId === runId),
-    ({ key }) => key,
-  );
-  const effects = new Set(ledger.effects().filter((key) => key.startsWith(`${runId}:`)));
-  const violations: string[] = [];
-  for (const message of transcript) {
-    if (message.role !== "tool") continue;
-    const key = `${runId}:${message.callId}`;
-    const times = begun.get(key)?.length ?? 0;
-    const { name, outcome } = message;
-    const call = `I3 ${runId}: ${name} of ${message.callId}`;
-    if (notRepeatable.includes(name) && times > 1 && !rerunByPerson.includes(name)) {
-      violations.push(`${call} began ${times} times (outcome ${outcome})`);
-    }
-    const isChild = children.some(({ callId }) => callId === message.callId);
-    if (outcome === "ok" && times === 0 && !isChild) violations.push(`${call} is ok and never began`);
-    if (idempotent.includes(name) && outcome === "ok" && !effects.has(key)) {
-      violations.push(`${call} is ok and had no effect`);
-    }
-    effects.delete(key);
-    begun.delete(key);
-  }
-  const calls = [...new Set([...effects, ...begun.keys()])];
-  return [...violations, ...calls.map((key) => `I3 ${runId}: ${key} ran and is no call of the transcript`)];
+/** What a tool did that honours its key took place if the model was told so. */
+function effectsOf({ ledger }: World, runId: string, transcript: readonly Message[]): string[] {
+  const effects = new Set(ledger.effects());
+  return transcript.flatMap((message) => {
+    if (message.role !== "tool" || message.outcome !== "ok" || !tools.get(message.name)?.idempotent) return [];
+    const { name, callId } = message;
+    return effects.has(`${runId}:${callId}`) ? [] : [`I3 ${runId}: ${name} of ${callId} is ok and had no effect`];
+  });
 }
 
 /** What the fake server says of each answer unless it is told otherwise: ten tokens in, five out. */
