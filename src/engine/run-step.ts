@@ -1,4 +1,5 @@
 import { DroverError, toError } from "../core/errors.ts";
+import type { RunEvent } from "../core/event.ts";
 import { isCut, type Message } from "../core/message.ts";
 import { holdOf, modelIndex, owedStep, type Step, wakeIndex } from "../core/owed.ts";
 import { usedToolCallIds } from "../core/reply.ts";
@@ -209,38 +210,43 @@ async function crashed(deps: Deps, delivery: Delivery, active: ActiveStep, throw
     return handedBack;
   }
   const error = toError(thrown);
-  if (error instanceof DroverError) {
-    const { code, message } = error;
-    // An outage meets every step at hand, a newer version every run: one line of each kind of trouble says as much.
-    const isNewer = code === "unsupported";
-    deps.rarely(isNewer ? code : message, (repeats) =>
-      deps.logger.warn({ runId, code, error: message, ...repeats }, "a step could not go on; it is tried again later"),
-    );
-    const outcome = again(delivery, error.message);
-    // In a rolling deployment most workers may be of the older version, and each that is given the step puts it off.
-    return isNewer ? soon(outcome) : outcome;
-  }
-  deps.logger.error({ runId, error: error.message, stack: error.stack }, "a step met an error in Drover itself");
+  const isRefused = error instanceof DroverError;
+  if (isRefused && error.code !== "too_large") return postponed(deps, delivery, error);
+  const what = isRefused ? "the outcome of a step cannot be kept" : "a step met an error in Drover itself";
+  deps.logger.error({ runId, error: error.message, ...(isRefused ? {} : { stack: error.stack }) }, what);
   try {
     const run = await deps.store.load(runId);
     if (!run) return done;
-    const count = crashesOf(run, delivery) + 1;
-    const nextAt = count >= crashesAllowed ? null : deps.clock.now() + backoffMs(1_000, count, deps.ids.random());
-    const message = `Drover failed on this step: ${error.message}`;
-    const event = {
-      type: "step_crashed" as const,
-      step: delivery.step,
-      count,
-      error: { code: "bug", message },
-      poison: false,
-      nextAt,
-    };
-    const { run: head } = await deps.advance(runId, event, { head: run });
+    const { run: head } = await deps.advance(runId, toCrash(deps, run, delivery, error), { head: run });
     // A call that had started keeps its step: the next delivery finds it lost.
     return await endDelivery(deps, head, { delivery, active });
   } catch {
     return again(delivery, "the crash could not be recorded");
   }
+}
+
+function toCrash(deps: Deps, run: Run, delivery: Delivery, error: Error): RunEvent {
+  const count = crashesOf(run, delivery) + 1;
+  const crash = { type: "step_crashed" as const, step: delivery.step, count, poison: false };
+  // What Redis will never take: trying again would ask the model, or run the tool, each time.
+  if (error instanceof DroverError) {
+    const told = { code: "too_large", message: `What this step brought cannot be kept. ${error.message}` };
+    return { ...crash, error: told, nextAt: null };
+  }
+  const nextAt = count >= crashesAllowed ? null : deps.clock.now() + backoffMs(1_000, count, deps.ids.random());
+  return { ...crash, error: { code: "bug", message: `Drover failed on this step: ${error.message}` }, nextAt };
+}
+
+function postponed(deps: Deps, delivery: Delivery, { code, message }: DroverError): StepOutcome {
+  const { runId } = delivery.step;
+  // An outage meets every step at hand, a newer version every run: one line of each kind of trouble says as much.
+  const isNewer = code === "unsupported";
+  deps.rarely(isNewer ? code : message, (repeats) =>
+    deps.logger.warn({ runId, code, error: message, ...repeats }, "a step could not go on; it is tried again later"),
+  );
+  const outcome = again(delivery, message);
+  // In a rolling deployment most workers may be of the older version, and each that is given the step puts it off.
+  return isNewer ? soon(outcome) : outcome;
 }
 
 function crashesOf(run: Run, { step }: Delivery): number {

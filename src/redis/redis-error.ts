@@ -57,6 +57,8 @@ const advice: Record<string, string> = {
 };
 
 const refusal = /^([A-Z]{2,}) /;
+/** What servers say of a command that is larger than they take. */
+const oversize = /Protocol error: invalid bulk length|max request size exceeded|exceeds maximum allowed size/;
 /** What Redis 7 says of a command inside a script that the user's ACL forbids: without the code it has outside of one. */
 const deniedInScript = /user executing the script can't|ACL failure in script/;
 
@@ -73,10 +75,14 @@ export function redisErrorCode(error: unknown): string {
   return replyCode(last ?? error.message) ?? clientCode(error);
 }
 
+/** Code of a command that is larger than the server takes. */
+export const tooLarge = "TOOLARGE";
+
 /** The code that Redis's answer begins with. */
 function replyCode(message: string): string | undefined {
   const reply = refusal.exec(message)?.[1];
   if (reply !== "ERR") return reply;
+  if (oversize.test(message)) return tooLarge;
   if (deniedInScript.test(message)) return "NOPERM";
   // A script that failed may put its own words before the code of the command inside it.
   return /\b(READONLY|OOM|MISCONF|WRONGTYPE|NOREPLICAS|NOPERM)\b/.exec(message)?.[1] ?? "ERR";
@@ -109,6 +115,13 @@ export function toRedisError(error: unknown, address: string): DroverError {
       "invalid",
       `A key of Drover's at ${address} holds a value of another type (WRONGTYPE): another program writes under the same ` +
         "prefix. Give Drover a prefix of its own (DROVER_PREFIX); a run that it spoiled goes by: drover delete ID",
+    );
+  }
+  if (code === tooLarge) {
+    return new DroverError(
+      "too_large",
+      `Redis at ${address} refuses a write for its size: raise its limit (proto-max-bulk-len, client-query-buffer-limit, or that of ` +
+        "whoever hosts it), or lower maxMessageBytes.",
     );
   }
   const what = advice[code] ?? "check that it is up and that the URL is right";

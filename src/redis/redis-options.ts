@@ -5,7 +5,7 @@ import { makeClusterSubscriber } from "./cluster-subscriber.ts";
 import { tolerateHiddenInfo } from "./hidden-info.ts";
 import { redisErrorCode } from "./redis-error.ts";
 import { isCluster, isInstance, type RedisClient, type RedisTarget, toClient } from "./redis-target.ts";
-import { sendScriptsLean } from "./script-commands.ts";
+import { refuseOversize, sendScriptsLean } from "./script-commands.ts";
 
 /**
  * What a connection is for.
@@ -95,6 +95,7 @@ function makeForCluster(given: Cluster, role: ConnectionRole, ours: RedisOptions
   tolerateHiddenInfo(client);
   client.on("+node", (node: Redis) => {
     batchWrites(node);
+    refuseOversize(node);
     tolerateHiddenInfo(node);
     // A producer refuses what comes while a node's connection is being made, so it is made at once.
     if (role === "producer" && node.status === "wait" && !node.options.readOnly) node.connect().catch(() => {});

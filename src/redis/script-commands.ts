@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { Command } from "ioredis";
-import { isUnknownScript } from "./redis-error.ts";
+import { isUnknownScript, tooLarge } from "./redis-error.ts";
 import type { RedisClient } from "./redis-target.ts";
 
 /**
@@ -10,6 +10,7 @@ import type { RedisClient } from "./redis-target.ts";
  * connection, SCRIPT FLUSH). Scripts in a pipeline or a transaction go the library's way.
  */
 export function sendScriptsLean(client: RedisClient): void {
+  refuseOversize(client);
   const define = client.defineCommand.bind(client);
   client.defineCommand = (name, definition) => {
     define(name, definition);
@@ -24,6 +25,23 @@ export function sendScriptsLean(client: RedisClient): void {
       },
     });
   };
+}
+
+/** A server may cut the connection of whoever sends it more than it takes, and say nothing. */
+const mostSends = 8;
+const suspectBytes = 524_288;
+
+/**
+ * Gives up a large command whose connection was cut each time. The library would send it for ever, and all that came after it
+ * on that connection would wait: one answer of a model could stop a whole worker.
+ */
+export function refuseOversize(client: RedisClient): void {
+  const send = client.sendCommand.bind(client) as (...args: unknown[]) => Promise<unknown>;
+  client.sendCommand = ((command: unknown, ...rest: unknown[]) => {
+    if (!(command instanceof ScriptCommand && command.isHopeless())) return send(command, ...rest);
+    command.reject(Object.assign(new Error("the connection was cut whenever this was sent"), { code: tooLarge }));
+    return command.promise;
+  }) as typeof client.sendCommand;
 }
 
 type Argument = string | number | Buffer | Argument[];
@@ -47,6 +65,7 @@ function toSender(client: RedisClient, lua: string): (args: Argument[]) => Promi
 class ScriptCommand extends Command {
   readonly #script: Script;
   readonly #withText: boolean;
+  #sends = 0;
 
   constructor(script: Script, args: Argument[], withText: boolean) {
     super("evalsha", [script.sha, ...(args as string[])], { replyEncoding: "utf8" });
@@ -61,7 +80,14 @@ class ScriptCommand extends Command {
     if (!isKnown) script.knownOn.add(socket);
     this.name = isKnown ? "evalsha" : "eval";
     this.args[0] = isKnown ? script.sha : script.lua;
+    this.#sends += 1;
     return encodeCommand(this.name, this.args as (string | Buffer)[]);
+  }
+
+  isHopeless(): boolean {
+    if (this.#sends < mostSends) return false;
+    const bytes = (this.args as (string | Buffer)[]).reduce((sum, arg) => sum + Buffer.byteLength(arg), 0);
+    return bytes >= suspectBytes;
   }
 }
 

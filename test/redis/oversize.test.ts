@@ -1,0 +1,31 @@
+// Catches: a write that is too large for the server and is sent again for ever, with all others waiting behind it.
+import type { Redis } from "ioredis";
+import { expect, onTestFinished, test } from "vitest";
+import { connect } from "../../src/redis/connection.ts";
+import { runScript } from "../../src/redis/read.ts";
+import { startPrivateRedis } from "../support/redis-server.ts";
+
+const keep = "redis.call('SET', KEYS[1], ARGV[1]) return {'kept'}";
+
+test.each([
+  ["says so", "--proto-max-bulk-len", "1048576"],
+  ["cuts the connection", "--client-query-buffer-limit", "1mb"],
+])(
+  "a worker's write that is too large for a server which %s is refused, and what comes after it is done",
+  async (_what, ...args) => {
+    const server = await startPrivateRedis({ args });
+    onTestFinished(() => server.stop());
+    const connection = connect(server.url, { role: "worker" });
+    onTestFinished(() => connection.close());
+    const write = (key: string, text: string): Promise<unknown> =>
+      connection.use((client) => runScript(client, keep, { keys: [key], args: [text] }));
+    const large = write("large", "x".repeat(1_500_000));
+    const others = ["a", "b"].map((key) => write(key, "small"));
+    await expect(large).rejects.toMatchObject({
+      code: "too_large",
+      message: expect.stringContaining("maxMessageBytes"),
+    });
+    expect(await Promise.all(others)).toEqual([["kept"], ["kept"]]);
+    expect(await (connection.client as Redis).exists("large", "a", "b")).toBe(2);
+  },
+);
