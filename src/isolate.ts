@@ -20,6 +20,8 @@ const doneMessage = "drover-step-done";
 /** How a program ends that was told to: by a signal that a whole group of processes is sent, or in order. */
 const stopSignals = new Set(["SIGTERM", "SIGINT", "SIGHUP"]);
 const stopCodes = new Set([0, 130, 143]);
+/** How one ends that nobody asked to end, though its code says that all is well (sysexits.h: an internal error). */
+const unaskedCode = 70;
 
 /**
  * Runs a step alone: starts this program again, as it was started, with the step in its environment. There
@@ -47,7 +49,7 @@ export const isolateInChild: Isolate = (delivery) =>
     });
     child.once("error", () => end(true, ""));
     child.once("exit", (code, signal) => {
-      end(signal === null ? stopCodes.has(code ?? 0) : stopSignals.has(signal), signal ?? `exit code ${code}`);
+      end(signal === null ? stopCodes.has(code ?? 0) : stopSignals.has(signal), signal ?? describeCode(code));
     });
     function end(stopped: boolean, how: string): void {
       delivery.signal.removeEventListener("abort", kill);
@@ -55,6 +57,10 @@ export const isolateInChild: Isolate = (delivery) =>
       resolve(died ? { died, how } : { died: false });
     }
   });
+
+function describeCode(code: number | null): string {
+  return code === unaskedCode ? "exit code 0, though nobody had asked it to end" : `exit code ${code}`;
+}
 
 /** The step this process was started for; undefined in an ordinary worker. */
 export function isolatedStep(
@@ -70,6 +76,7 @@ export function isolatedStep(
  * @returns aborted when the worker is gone, and with it whoever kept the step's lock; perhaps it is already.
  */
 export function beginIsolated(): AbortSignal {
+  tellUnaskedEnd();
   const controller = new AbortController();
   const reason: DeliveryAbort = "lock_lost";
   const abandon = (): void => controller.abort(reason);
@@ -81,11 +88,39 @@ export function beginIsolated(): AbortSignal {
   return controller.signal;
 }
 
+let hasEnded = false;
+
+/** A tool that calls `process.exit()` ends the process as one that was told to stop does; which it is only this process knows. */
+function tellUnaskedEnd(): void {
+  const wasAsked = watchForStops();
+  process.once("exit", (code) => {
+    if (code === 0 && !hasEnded && !wasAsked() && process.connected) process.exitCode = unaskedCode;
+  });
+}
+
+/** Whether a signal to stop has come. One that the program has no listener for ends it as ever: it gets none by this. */
+function watchForStops(): () => boolean {
+  let asked = false;
+  const note = (): void => {
+    asked = true;
+  };
+  const watched = new Set<string>();
+  const watch = (event: string | symbol): void => {
+    if (typeof event !== "string" || !stopSignals.has(event) || watched.has(event)) return;
+    watched.add(event);
+    process.prependListener(event as NodeJS.Signals, note);
+  };
+  for (const signal of stopSignals) if (process.listenerCount(signal) > 0) watch(signal);
+  process.on("newListener", watch);
+  return () => asked;
+}
+
 /** A worker that is gone is told nothing; without somebody to take the error, it would end this process in mid-step. */
 function unheard(): void {}
 
 /** Tells the worker that the step has ended, and ends this process. */
 export function endIsolated(): never {
+  hasEnded = true;
   if (process.connected) {
     process.send?.(doneMessage, undefined, {}, unheard);
     process.disconnect?.();

@@ -32,6 +32,7 @@ function makeDelivery(signal: AbortSignal = new AbortController().signal): Deliv
   return { step: { runId: "run-1", owedAt: 3, index: 0 }, lostWorkers: 3, deliveries: 4, signal, queuedAt: 0 };
 }
 
+const source = JSON.stringify(new URL("../src/isolate.ts", import.meta.url).href);
 const begin = 'process.send("drover-step-begun");';
 const reportDone = 'process.send("drover-step-done"); process.disconnect();';
 
@@ -70,6 +71,26 @@ describe("a step alone in a child process", () => {
     expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
   });
 
+  const own = `const { beginIsolated } = await import(${source}); beginIsolated();`;
+
+  test("died if it ended itself as if all were well, and nobody had asked it to", async () => {
+    pretend(`${own} setTimeout(() => process.exit(0), 50);`);
+    expect(await isolateInChild(makeDelivery())).toEqual({
+      died: true,
+      how: "exit code 0, though nobody had asked it to end",
+    });
+  });
+
+  test.each(["before", "after"])(
+    "did not die of its step if it was asked to, by what listens since %s it began",
+    async (when) => {
+      const listen = `process.on("SIGTERM", () => process.exit(0));`;
+      const stop = `process.kill(process.pid, "SIGTERM"); setInterval(() => {}, 1000);`;
+      pretend(when === "before" ? listen + own + stop : own + listen + stop);
+      expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+    },
+  );
+
   test("is ended when its worker gives it back, also if that was before it began", async () => {
     pretend(begin + "setTimeout(() => process.exit(7), 5000);");
     const stop = new AbortController();
@@ -81,8 +102,6 @@ describe("a step alone in a child process", () => {
 });
 
 describe("a step alone whose worker is gone", () => {
-  const source = JSON.stringify(new URL("../src/isolate.ts", import.meta.url).href);
-
   /** Starts the program as a worker would, and tells how it ended. */
   function start(body: string): { child: ChildProcess; exit: Promise<number | null> } {
     pretend(body);
