@@ -1,6 +1,6 @@
 // What a run has to do with others: the runs that are its calls, and the people who talk to it.
 import { isDeepStrictEqual } from "node:util";
-import { textOf } from "../core/message.ts";
+import { isCut, type ToolMessage, textOf } from "../core/message.ts";
 import { isEnded } from "../core/run.ts";
 import type { Evidence, Finding, JudgedChild, JudgedRun } from "./evidence.ts";
 
@@ -15,34 +15,28 @@ export function judgeChildren({ runId, messages, tools, children, feed }: Eviden
   }
   for (const message of messages) {
     if (message.role !== "tool" || !tools.get(message.name)?.byAgent) continue;
-    const { callId, outcome, content } = message;
-    const child = byCall.get(callId)?.[0];
-    const told = {
-      outcome,
-      text: textOf(content),
-      end: feed.some((e) => e.type === "child_ended" && e.callId === callId),
-    };
-    const problem = problemOfChild(child, told);
+    const { callId } = message;
+    const hasEnded = feed.some((entry) => entry.type === "child_ended" && entry.callId === callId);
+    const problem = problemOfChild(byCall.get(callId)?.[0], message, hasEnded);
     if (problem) add("effect", `${message.name} of ${callId}: ${problem}`);
   }
   return found;
 }
 
-type Told = { outcome: string; text: string; end: boolean };
-
-function problemOfChild(child: JudgedChild | undefined, { outcome, text, end }: Told): string | undefined {
+/** @param hasEnded whether the call was settled by the child's end */
+function problemOfChild(child: JudgedChild | undefined, message: ToolMessage, hasEnded: boolean): string | undefined {
+  const { outcome, content } = message;
   if (outcome !== "ok") {
-    return end && child?.run.status === "completed"
+    return hasEnded && child?.run.status === "completed"
       ? `its child ${child.run.runId} completed and the model was told "${outcome}"`
       : undefined;
   }
-  if (!child) return "the model was told that it succeeded, and no run of it is there";
-  if (child.run.status !== "completed")
-    return `the model was told that it succeeded, and its child is ${child.run.status}`;
-  // One that is too long for the model is cut.
-  return child.answer === text || text.includes("cut")
-    ? undefined
-    : "the model was told something else than its child says";
+  const told = "the model was told that it succeeded, and";
+  if (!child) return `${told} no run of it is there`;
+  if (child.run.status !== "completed") return `${told} its child is ${child.run.status}`;
+  // What is too long for the model is cut.
+  if (isCut(message) || child.answer === textOf(content)) return undefined;
+  return "the model was told something else than its child says";
 }
 
 /** What a person sent is there once if it was taken, and not at all if it was refused; a retried run goes on from where it was. */
