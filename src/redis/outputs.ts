@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
+import { runScript } from "./read.ts";
 import { parseStored } from "./run-codec.ts";
 
 /** Characters of a piece; so much is read for the shortest range. */
@@ -15,6 +16,9 @@ const keptWithoutRunMs = 3_600_000;
 const pieceSchema = z.string();
 const lengthSchema = z.int().nonnegative();
 
+/** A script, since one that is too large for the server is given up in the end. KEYS: 1 the hash. ARGV: its fields. */
+const keepScript = "return {redis.call('HSET', KEYS[1], unpack(ARGV))}";
+
 type Outputs = Pick<RunStore, "putOutput" | "readOutput" | "dropOutputs">;
 
 /**
@@ -27,8 +31,8 @@ export function createOutputs(connection: RedisConnection, keys: Keys): Outputs 
     async putOutput(runId, ref, text) {
       const { head, outputs } = keys.run(runId);
       for (const some of inBatches(0, Math.ceil(text.length / pieceLength))) {
-        const fields = some.flatMap((piece) => [`${ref}:${piece}`, JSON.stringify(pieceOf(text, piece))]);
-        await connection.use((client) => client.hset(outputs, ...fields));
+        const args = some.flatMap((piece) => [`${ref}:${piece}`, JSON.stringify(pieceOf(text, piece))]);
+        await connection.use((client) => runScript(client, keepScript, { keys: [outputs], args }));
       }
       const [, held] = await connection.use((client) =>
         Promise.all([client.hset(outputs, ref, text.length), client.exists(head)]),

@@ -42,7 +42,21 @@ export function refuseOversize(client: RedisClient): void {
     command.reject(Object.assign(new Error("the connection was cut whenever this was sent"), { code: tooLarge }));
     return command.promise;
   }) as typeof client.sendCommand;
+  // A refusal is an answer: a primary that is none any more, a cluster that is down. It may be sent for as long as that takes.
+  const { handleReconnection: handle } = client as unknown as Partial<Handling>;
+  if (handle) {
+    Object.assign(client, {
+      handleReconnection(this: unknown, error: Error, item: Item) {
+        if (item.command instanceof ScriptCommand) item.command.noteAnswer();
+        return handle.call(client, error, item);
+      },
+    });
+  }
 }
+
+type Item = { command: Command };
+/** The library's, for each answer that is an error. A cluster's client has none: its nodes do. */
+type Handling = { handleReconnection(error: Error, item: Item): void };
 
 type Argument = string | number | Buffer | Argument[];
 type Run = (this: unknown, ...args: Argument[]) => unknown;
@@ -82,6 +96,10 @@ class ScriptCommand extends Command {
     this.args[0] = isKnown ? script.sha : script.lua;
     this.#sends += 1;
     return encodeCommand(this.name, this.args as (string | Buffer)[]);
+  }
+
+  noteAnswer(): void {
+    this.#sends = 0;
   }
 
   isHopeless(): boolean {

@@ -3,6 +3,8 @@ import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { connect } from "../../src/redis/connection.ts";
 import { runScript } from "../../src/redis/read.ts";
+import { eventually } from "../support/eventually.ts";
+import { startRedisCluster } from "../support/redis-cluster.ts";
 import { startPrivateRedis } from "../support/redis-server.ts";
 
 const keep = "redis.call('SET', KEYS[1], ARGV[1]) return {'kept'}";
@@ -29,3 +31,28 @@ test.each([
     expect(await (connection.client as Redis).exists("large", "a", "b")).toBe(2);
   },
 );
+
+test("a large write that is refused again and again while a cluster is down is made once that is up", async () => {
+  const cluster = await startRedisCluster({ args: ["--cluster-require-full-coverage", "yes"] });
+  onTestFinished(() => cluster.stop());
+  const connection = connect(cluster.url, { role: "worker" });
+  onTestFinished(() => connection.close());
+  const write = (text: string): Promise<unknown> =>
+    connection.use((client) => runScript(client, keep, { keys: ["{k}large"], args: [text] }));
+  await write("small");
+  const home = await cluster.primaryOf(await cluster.slotOf("{k}large"));
+  const other = cluster.nodes.find((node) => node !== home);
+  await other?.kill9();
+  await eventually(async () => /cluster_state:fail/.test(String(await home.cli("CLUSTER", "INFO"))) || undefined);
+  let refusals = 0;
+  const enough = Promise.withResolvers<void>();
+  connection.client.on("node error", (error: Error) => {
+    refusals += /CLUSTERDOWN/.test(error.message) ? 1 : 0;
+    if (refusals > 20) enough.resolve();
+  });
+  const large = write("x".repeat(1_500_000));
+  await Promise.race([enough.promise, large]);
+  await other?.restart();
+  expect(await large).toEqual(["kept"]);
+  expect(refusals).toBeGreaterThan(20);
+});

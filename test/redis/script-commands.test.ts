@@ -32,6 +32,7 @@ describe("a script", () => {
   beforeEach(async () => {
     redis = await startPrivateRedis({});
     client = makeClient(redis.url, "worker") as Redis;
+    client.on("error", () => {}); // A connection that is killed may be written to first.
   });
   afterEach(async () => {
     client.disconnect();
