@@ -127,6 +127,8 @@ export interface RunStore extends RetentionStore {
    * @throws DroverError "unsupported" of a run that a newer version keeps
    */
   removeDamaged(runId: string): Promise<Damage | null>;
+  /** Why no commit to the run can succeed; undefined if one can, or if it is not there. @throws as `removeDamaged` */
+  whyDamaged(runId: string): Promise<string | undefined>;
   /** Ids of runs that owe something since before `before` (epoch ms), oldest first, `limit` of them from `offset`. */
   owing(before: number, limit: number, offset?: number): Promise<string[]>;
   /** Takes a run that is not there, its record lost, from those that owe something. False if it is there or not among them. */

@@ -24,6 +24,8 @@ const isolateAfter = 3;
  * machine, six such losses in a row befall one innocent step in a thousand.
  */
 const isolatedStartsAllowed = 12;
+/** A step that was delivered more often than this first sees whether its outcome can be kept. */
+const deliveriesOnTrust = 2;
 /** A step that meets a bug of ours this often ends its run. */
 const crashesAllowed = 5;
 
@@ -107,6 +109,7 @@ async function admitted(deps: RunStepDeps, loaded: Loaded, given: StepContext): 
   const { run, pass } = admission;
   const context = { ...given, pass };
   try {
+    if (given.delivery.deliveries > deliveriesOnTrust) await refuseDamaged(deps, run.runId);
     if (!loaded.messages) return await performTool(deps, run, loaded.last, context);
     const { messages, usedIds = usedToolCallIds(messages), hasCut = messages.some(isCut), memo } = loaded;
     return await performModel(deps, run, { messages, usedIds, hasCut, memo }, context);
@@ -114,6 +117,14 @@ async function admitted(deps: RunStepDeps, loaded: Loaded, given: StepContext): 
     const told = pass?.end();
     if (told) await told;
   }
+}
+
+/** A run whose record takes no commit is told of each time, and asks no model and runs no tool: nothing could be kept of it. */
+async function refuseDamaged({ store }: RunStepDeps, runId: string): Promise<void> {
+  const why = await store.whyDamaged(runId);
+  if (why === undefined) return;
+  const what = `The stored record of run ${runId} is damaged (${why})`;
+  throw new DroverError("invalid", `${what}. Restore it from a backup, or delete the run: drover delete ${runId}`);
 }
 
 /** `usedIds`, `hasCut`: of `messages`, where they are known already; `step`: where it is known to be owed. */

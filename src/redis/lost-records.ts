@@ -12,7 +12,9 @@ import { compactReader } from "./run-schema.ts";
 type Context = { connection: RedisConnection; keys: Keys };
 
 /** What takes a run whose record is lost or damaged out of the way of others. */
-export function createLostRecords(context: Context): Pick<RunStore, "dropOwing" | "removeDamaged" | "dropFromLine"> {
+export function createLostRecords(
+  context: Context,
+): Pick<RunStore, "dropOwing" | "removeDamaged" | "whyDamaged" | "dropFromLine"> {
   const { connection, keys } = context;
   return {
     async dropOwing(runId) {
@@ -35,6 +37,7 @@ export function createLostRecords(context: Context): Pick<RunStore, "dropOwing" 
       return Number(dropped) > 0;
     },
     removeDamaged: (runId) => removeDamaged(context, runId),
+    whyDamaged: async (runId) => (await readDamage(context, runId))?.why,
   };
 }
 

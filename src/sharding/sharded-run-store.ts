@@ -68,6 +68,7 @@ export function createShardedRunStore(options: ShardedRunStoreOptions): RunStore
     dropOwing: async (runId) => (await Promise.all(placement.stores.map((one) => one.dropOwing(runId)))).includes(true),
     remove: (run) => removeFromShards(placement, run),
     removeDamaged: (runId) => removeDamagedFromShards(placement, runId),
+    whyDamaged: (runId) => at(runId, (shard) => shard.whyDamaged(runId)),
     ...retentionOf(placement),
     tryLease: base.tryLease,
     putDefinition: base.putDefinition,

@@ -16,7 +16,7 @@ export function createMemoryRetention({
   remove,
   sessions,
   clock,
-}: Parts): Omit<RetentionStore, "removeDefinitions"> & Pick<RunStore, "remove" | "removeDamaged"> {
+}: Parts): Omit<RetentionStore, "removeDefinitions"> & Pick<RunStore, "remove" | "removeDamaged" | "whyDamaged"> {
   const idle = new Map<string, number>();
   const hasRuns = (session: string): boolean => runs().some((run) => run.session === session);
   const endedBy = (status: string): { run: Run; at: number }[] =>
@@ -34,6 +34,7 @@ export function createMemoryRetention({
     remove: (run) => removeAt(run, clock?.now() ?? 0),
     // What is kept here is whole.
     removeDamaged: async () => null,
+    whyDamaged: async () => undefined,
     async removeEnded(status, before, limit, { offset = 0, spare } = {}) {
       const due = endedBy(status).filter(({ at }) => at < before);
       const page = due.slice(offset, offset + limit);
