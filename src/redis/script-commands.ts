@@ -37,8 +37,8 @@ const suspectBytes = 524_288;
  */
 export function refuseOversize(client: RedisClient): void {
   const send = client.sendCommand.bind(client) as (...args: unknown[]) => Promise<unknown>;
-  client.sendCommand = ((command: unknown, ...rest: unknown[]) => {
-    if (!(command instanceof ScriptCommand && command.isHopeless())) return send(command, ...rest);
+  client.sendCommand = ((command: unknown, stream: unknown, node: unknown) => {
+    if (!(command instanceof ScriptCommand && command.isHopeless())) return send(command, stream, node);
     command.reject(Object.assign(new Error("the connection was cut whenever this was sent"), { code: tooLarge }));
     return command.promise;
   }) as typeof client.sendCommand;
