@@ -8,7 +8,14 @@ const inHandMs = 5_000;
 
 /** `entries`: what was committed in it; `whose`: in words. */
 type Pause = Window & { entries: readonly FeedEntry[]; whose: string };
-type Beginning = { what: string; at: number; pid: number; callId?: string | undefined; turn?: number | undefined };
+type Beginning = {
+  what: string;
+  at: number;
+  pid: number;
+  callId?: string | undefined;
+  turn?: number | undefined;
+  attempt: number;
+};
 
 /**
  * In a pause nothing begins but what was in hand: not what only the pause's own commits have made possible, and
@@ -32,10 +39,12 @@ function beginningsOf({ executions, modelCalls = [] }: Evidence): Beginning[] {
   return [
     ...executions.flatMap((one): Beginning[] =>
       one.type === "begun"
-        ? [{ what: `${one.tool} of ${one.callId}`, at: one.at, pid: one.pid, callId: one.callId }]
+        ? [{ what: `${one.tool} of ${one.callId}`, at: one.at, pid: one.pid, callId: one.callId, attempt: one.attempt }]
         : [],
     ),
-    ...modelCalls.map(({ turn, at, pid }): Beginning => ({ what: `the model call of turn ${turn}`, at, pid, turn })),
+    ...modelCalls.map(({ turn, attempt, at, pid }): Beginning => {
+      return { what: `the model call of turn ${turn}`, at, pid, turn, attempt };
+    }),
   ];
 }
 
@@ -73,13 +82,26 @@ function problemOfBeginning(pause: Pause, one: Beginning, frozen: readonly Froze
   const { from, to, entries } = pause;
   if (one.at <= from || one.at >= to - clockMs) return undefined;
   const since = entries.find((entry) => makesPossible(entry, one));
-  if (since && one.at > since.at + clockMs) return `${one.what} began, which only a commit of that time made possible,`;
+  if (since && one.at > since.at) return `${one.what} began, which only a commit of that time made possible,`;
   const mine = frozen.filter(({ pid, from: frozenAt }) => pid === one.pid && frozenAt < one.at);
   const free = Math.max(from, ...mine.map((each) => each.to));
   return one.at > free + inHandMs ? `${one.what} began after ${one.at - from} ms` : undefined;
 }
 
-function makesPossible(entry: FeedEntry, { callId, turn }: Beginning): boolean {
-  if (entry.type !== "model_answered") return false;
-  return callId === undefined ? turn !== undefined && turn > entry.turn : entry.calls.includes(callId);
+/** Without that entry it could not have begun: the answer with the call, the last result before the turn, a failed attempt. */
+function makesPossible(entry: FeedEntry, { callId, turn = 0, attempt }: Beginning): boolean {
+  switch (entry.type) {
+    case "model_answered":
+      return callId === undefined ? turn > entry.turn : entry.calls.includes(callId);
+    case "model_failed":
+      return callId === undefined && turn === entry.turn + 1 && attempt > entry.attempt && entry.task === undefined;
+    case "tool_finished":
+      return callId === undefined && turn > entry.turn;
+    case "tool_failed":
+      return entry.callId === callId && attempt > entry.attempt;
+    case "approved":
+      return entry.callId === callId;
+    default:
+      return false;
+  }
 }

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { Evidence } from "../../src/chaos/evidence.ts";
 import type { Execution } from "../../src/chaos/execution.ts";
 import { judge, toJudged } from "../../src/chaos/judge.ts";
+import type { ModelCall } from "../../src/chaos/ledger.ts";
 import { play } from "../../src/chaos/play.ts";
 import type { Script } from "../../src/chaos/script.ts";
 import type { FeedEntry } from "../../src/core/event.ts";
@@ -171,6 +172,42 @@ describe("pauses", () => {
       expect.stringMatching(/the start of call-1-1 was committed/),
       expect.stringMatching(/post of call-1-1 began, which only a commit of that time made possible,/),
     ]);
+  });
+
+  const failed = { attempt: 1, error: { code: "c", message: "m" }, nextAt: 0 };
+  const call = { callId: "call-1-1", tool: "post" };
+  test.each<[string, object, object]>([
+    ["an approval", { ...call, type: "approved", by: "ann" }, { attempt: 1 }],
+    ["a failed attempt of a tool", { ...call, ...failed, type: "tool_failed" }, { attempt: 2 }],
+    ["a failed attempt of a model", { ...failed, type: "model_failed", execution: "x" }, { turn: 2, attempt: 2 }],
+    [
+      "the last result of a turn",
+      { ...call, type: "tool_finished", attempt: 1, outcome: "ok", message: 1 },
+      { turn: 2, attempt: 1 },
+    ],
+  ])("what %s of that time made possible, however short the pause", async (_name, entry, begins) => {
+    const within = (more: object): Wrong => {
+      const added = [{ by: "ann", reason: "r", type: "run_paused" }, entry, { by: "ann", type: "run_resumed" }];
+      return ({ feed, executions }) => {
+        const at = feed.length + 1;
+        const entries = [...feed, ...added].map((one, index) => ({
+          turn: 1,
+          ...one,
+          seq: index + 1,
+          at: index * 2_000,
+        }));
+        const begun = { ...call, runId: "j", key: "k", pid: 7, at: at * 2_000 + 100, ...more };
+        const isModel = "turn" in begins;
+        return {
+          feed: entries as FeedEntry[],
+          executions: isModel ? executions : [...executions, { ...begun, type: "begun" } as Execution],
+          modelCalls: isModel ? [begun as unknown as ModelCall] : [],
+        };
+      };
+    };
+    const message = expect.stringMatching(/began, which only a commit of that time made possible, while it was paused/);
+    expect(await told(within(begins))).toContainEqual(message);
+    expect(await told(within({ ...begins, at: 0 }))).not.toContainEqual(message);
   });
 
   test("a model call long after the pause, unless its process was frozen", async () => {
