@@ -120,7 +120,8 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
     });
     const isQuiet = (): boolean => quietTime.since <= performance.now();
     await Promise.all([happening, runAll(options, { ...parts, judging, tally, findings, signal, isOver, isQuiet })]);
-    await judging.judgeRest();
+    // Who stopped it waits for no verdict.
+    if (!signal.aborted) await judging.judgeRest();
     await crew.settled();
     await quiet(redis, options);
   } finally {
