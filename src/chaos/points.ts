@@ -30,7 +30,8 @@ export type PointSearch = PointOptions & {
   onProgress?: ((done: number, of: number) => void) | undefined;
 };
 
-export type Failure = { schedule: Schedule; findings: Finding[] };
+/** `firstAt`: the call that the first fault befalls, as `port.method`; undefined: there is none, or faults come by time. */
+export type Failure = { schedule: Schedule; findings: Finding[]; firstAt?: string | undefined };
 
 export type PointReport = {
   tally: Tally;
@@ -124,7 +125,10 @@ async function shrinkPoints(
   const findingsOf = async (some: readonly PointFault[]): Promise<Finding[]> =>
     judgePlay(options, runId, await play({ ...options, runId, schedule: some }), undisturbed);
   const fewest = await shrink(faults, async (some) => (await findingsOf(some)).length > 0);
-  return toFailure(options, runId, fewest, await findingsOf(fewest));
+  const [first] = fewest;
+  // Up to its first fault a run goes as when nobody disturbs it.
+  const firstAt = first && undisturbed.calls[first.call - 1];
+  return { ...toFailure(options, runId, fewest, await findingsOf(fewest)), firstAt };
 }
 
 function toFailure(

@@ -84,6 +84,7 @@ test("[D18] a tool that breaks its promise: found, shrunk to one fault, and play
   expect(found.stderr).toMatch(/WARNING: --real-tools/);
   expect(found.stdout).toMatch(/Wrong: chaos-clerk-1: the effect "charge" under the key \S+ took place more than once/);
   expect(found.stdout).toMatch(/It takes 1 fault: \[\{"call":\d+,"fault":"\w+"\}\]/);
+  expect(found.stdout).toMatch(/^ {2}at \w+\.\w+, call \d+ of the run: the process (dies|is frozen) /m);
   expect(found.code).toBe(1);
   const again = /--schedule (\S+) --real-tools/.exec(found.stdout)?.[1] ?? "";
   const replayed = await chaos(dir, "--schedule", again, "--real-tools", "--json");

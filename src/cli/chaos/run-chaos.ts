@@ -15,7 +15,7 @@ import { count } from "../format/text.ts";
 import { loadAgents } from "../load-agents.ts";
 import { listenForStop } from "../signals.ts";
 import type { ChaosCommand } from "./command.ts";
-import { type Part, tellTable, tellTools } from "./tell.ts";
+import { faultWords, type Part, tellTable, tellTools } from "./tell.ts";
 import { realUnder, type ToolMode, toMode, toScriptsOf } from "./tools.ts";
 
 type Play = {
@@ -108,7 +108,7 @@ async function searchAgent(
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   const early = !failure && timeLimit.aborted ? " (the time was up before all was tried: --minutes)" : "";
   say(
-    `  ${agent.name}: played ${count(plays, "time")} in memory in ${seconds} s, with a fault at each of its ${count(points, "commit")} and other calls, then several at once${early}`,
+    `  ${agent.name}: played ${count(plays, "time")} in memory in ${seconds} s, with a fault at each of its ${count(points, "commit")} and other calls, then several at once${failure ? ", until something went wrong" : early}`,
   );
   if (run && run.stopReason !== "answered") {
     say(`    undisturbed it ends as ${run.status} (${run.stopReason}): give its model better words with --script`);
@@ -219,11 +219,14 @@ function conclude(play: Play, failure: Failure | undefined): number {
   return green ? 0 : 1;
 }
 
-function tellFailure({ context: { output }, seed, say }: Play, { findings, schedule }: Failure, replay: string): void {
+function tellFailure({ context: { output }, seed, say }: Play, failure: Failure, replay: string): void {
+  const { findings, schedule, firstAt } = failure;
   for (const { runId, message } of findings.slice(0, mostTold)) say(output.mark("red", `Wrong: ${runId}: ${message}`));
   const { faults } = schedule;
   const told = JSON.stringify(faults.slice(0, mostTold));
   say(faults.length === 0 ? "It takes no fault." : `It takes ${count(faults.length, "fault")}: ${told}`);
+  const [first] = schedule.layer === "points" ? schedule.faults : [];
+  if (first && firstAt) say(`  at ${firstAt}, call ${first.call} of the run: ${faultWords[first.fault]}`);
   say(`Seed ${seed}. Play it again: ${replay}`);
 }
 

@@ -1,3 +1,4 @@
+import type { PointFaultKind } from "../../chaos/ports.ts";
 import type { Tally } from "../../chaos/tally.ts";
 import { addTally, noTally } from "../../chaos/tally.ts";
 import type { Agent } from "../../define-agent.ts";
@@ -82,8 +83,20 @@ const columns: [head: string, key: keyof Tally][] = [
   ["done or said twice (must be 0)", "duplicated"],
   ["stuck (must be 0)", "stuck"],
   ["effects against policy (must be 0)", "effects"],
-  ["ended in another way (must be 0)", "outcomes"],
+  ["ended unlike an undisturbed run (must be 0)", "outcomes"],
 ];
+
+/** What a fault is, in words. */
+export const faultWords: Record<PointFaultKind, string> = {
+  kill_before: "the process dies before it",
+  kill_after: "the process dies right after it",
+  kill_in_flight: "the process dies in its place, while what it had sent before still takes effect",
+  reply_lost: "it takes effect and the process is told that Redis cannot be reached",
+  sent_twice: "it is sent twice, since the reply to the first was lost",
+  refused: "Redis cannot be reached",
+  pause_before: "the process is frozen before it, and goes on while another has its work",
+  pause_after: "the process is frozen after it, and goes on while another has its work",
+};
 
 /** One row for each figure, since they are many; one column for each part. */
 export function tellTable(output: Output, parts: readonly Part[]): void {
