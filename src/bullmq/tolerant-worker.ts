@@ -54,8 +54,8 @@ function canBeRead(name: string, value: string | undefined, fields: readonly str
       return parsed(value) !== undefined;
     case "rjk": // Part of a schedule, of which its options tell.
       return typeof Object(parsed(fields[fields.indexOf("opts") + 1])).repeat === "object";
-    case "defa": // To fail unseen, by the word of a worker of another make: that is for the step to say.
-      return false;
+    case "defa": // To fail unseen. A flow may say so; a worker of another make, that counted stalls, may not: the step says that.
+      return /^child .* failed$/s.test(value ?? "");
     default:
       return true;
   }

@@ -57,6 +57,29 @@ describe("a job whose record was spoilt", () => {
     expect(bench.logger.lines).toEqual([]);
   });
 
+  test("a start that waited in a flow for a job that failed fails with it, as the flow has it", async () => {
+    const runs = bench.plainQueue("runs");
+    await runs.add("start", payload, { jobId: "run-a" });
+    await bench.redis.hset(bench.key("runs", "run-a"), "defa", "child bull:fetch:1 failed");
+    await runs.add("start", payload, { jobId: "run-b" });
+    const started: string[] = [];
+    const last = Promise.withResolvers<void>();
+    const worker = bench.makeWorker({
+      queues: ["runs"],
+      process: async () => done,
+      async processStart({ start }) {
+        started.push("runId" in start ? start.runId : "");
+        if (started.includes("run-b")) last.resolve();
+        return done;
+      },
+    });
+    await worker.start();
+    await last.promise;
+    await worker.stop();
+    expect(started).toEqual(["run-b"]);
+    expect(await runs.getJobCountByTypes()).toBe(0);
+  });
+
   test.each([
     ['{"priority":"7"}', 7],
     ['{"priority":7.9}', 7],
