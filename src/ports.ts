@@ -138,7 +138,7 @@ export interface RunStore extends RetentionStore {
    * holder also renews what it holds.
    */
   tryLease(name: string, ms: number, holder?: string): Promise<boolean>;
-  /** Keeps an agent definition under its hash; once is enough. */
+  /** Keeps an agent definition under its hash, and that it was put now: whoever begins to execute a run with it puts it anew. */
   putDefinition(hash: string, definition: AgentDefinition): Promise<void>;
   getDefinition(hash: string): Promise<AgentDefinition | null>;
 }

@@ -78,8 +78,8 @@ async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Prom
 }
 
 /**
- * For a step that waits for what takes seconds, or that the record may come to owe, or never: after a failover that lost the commit, a step of the same name can
- * come up anew, and would wait for this one to be delivered.
+ * For a step that waits for what takes seconds, or that the record may come to owe, or never: after a failover that lost the
+ * commit, a step of the same name can come up anew, and would wait for this one to be delivered.
  */
 function soon(outcome: StepOutcome): StepOutcome {
   return outcome.type === "again" ? { ...outcome, delayMs: Math.min(outcome.delayMs, 2_000) } : outcome;
@@ -214,7 +214,10 @@ async function poisoned(deps: RunStepDeps, run: Run, context: StepContext, how: 
   return afterReport(deps, await deps.advance(run.runId, event), context);
 }
 
-/** Trouble with Redis delays the step without limit; a bug of ours is committed and tried again a few times. */
+/**
+ * Trouble with Redis delays the step without limit; a bug of ours is committed and tried again a few times; what is larger than
+ * Redis takes ends the run.
+ */
 async function crashed(deps: Deps, delivery: Delivery, active: ActiveStep, thrown: unknown): Promise<StepOutcome> {
   const { runId } = delivery.step;
   if (thrown instanceof StepAborted || active.aborted() === "handed_back") {
