@@ -37,8 +37,15 @@ export function createLostRecords(
       return Number(dropped) > 0;
     },
     removeDamaged: (runId) => removeDamaged(context, runId),
-    whyDamaged: async (runId) => (await readDamage(context, runId))?.why,
+    whyDamaged: (runId) => whyDamaged(context, runId),
   };
+}
+
+/** A session's transcript is looked at after the head: what was committed between the two is no damage, and a second look tells. */
+async function whyDamaged(context: Context, runId: string): Promise<string | undefined> {
+  const seen = await readDamage(context, runId);
+  const again = seen && (await readDamage(context, runId));
+  return again && again.rev === seen.rev && again.tok === seen.tok ? again.why : undefined;
 }
 
 async function removeDamaged(context: Context, runId: string): Promise<Damage | null> {

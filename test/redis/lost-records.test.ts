@@ -19,6 +19,16 @@ afterEach(() => setup.close());
 
 const model = { attempt: 1, owedAt: 1 };
 
+test("a commit to a session's transcript between the looks at it is not taken for damage, and damage is", async () => {
+  const { store, cli, keys, connection } = setup;
+  const run = await enter(store, await begin(store, "first"), 0);
+  const next = change(run, {}, { append: [message("on")], entries: [inputReceived(2)] });
+  const racer = createRedisRunStore({ keys, connection: interrupted(connection, 2, () => committed(store, next)) });
+  expect(await racer.whyDamaged("first")).toBeUndefined();
+  await cli("RPUSH", keys.session(next.run.session ?? "").messages, "a message of somebody else's");
+  expect(await store.whyDamaged("first")).toMatch(/transcript has 3 entries, not 2/);
+});
+
 test("a run whose record is lost is swept once, and no other run is left out of that sweep", async () => {
   const { store, cli, keys } = setup;
   const runIds = Array.from({ length: 120 }, (_, index) => `run-${String(index).padStart(3, "0")}`);
