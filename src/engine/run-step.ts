@@ -215,8 +215,8 @@ async function poisoned(deps: RunStepDeps, run: Run, context: StepContext, how: 
 }
 
 /**
- * Trouble with Redis delays the step without limit; a bug of ours is committed and tried again a few times; what is larger than
- * Redis takes ends the run.
+ * Trouble with Redis delays the step without limit; a bug of ours is committed and tried again a few times; an outcome
+ * that is larger than Redis takes ends the run.
  */
 async function crashed(deps: Deps, delivery: Delivery, active: ActiveStep, thrown: unknown): Promise<StepOutcome> {
   const { runId } = delivery.step;
@@ -225,7 +225,9 @@ async function crashed(deps: Deps, delivery: Delivery, active: ActiveStep, throw
   }
   const error = toError(thrown);
   const isRefused = error instanceof DroverError;
-  if (isRefused && error.code !== "too_large") return postponed(deps, delivery, error);
+  // Without a call there is nothing that the run could end of: it may be another run's commit that is too large.
+  const isCall = delivery.step.index < wakeIndex;
+  if (isRefused && !(isCall && error.code === "too_large")) return postponed(deps, delivery, error);
   const what = isRefused ? "the outcome of a step cannot be kept" : "a step met an error in Drover itself";
   deps.logger.error({ runId, error: error.message, ...(isRefused ? {} : { stack: error.stack }) }, what);
   try {

@@ -2,8 +2,8 @@
 // stand still until the sweeper comes.
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { RetryableError } from "../../src/core/errors.ts";
-import { isSameStep } from "../../src/core/owed.ts";
+import { DroverError, RetryableError } from "../../src/core/errors.ts";
+import { isSameStep, sessionIndex } from "../../src/core/owed.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import type { Delivery } from "../../src/ports.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
@@ -27,6 +27,27 @@ function makePoster(execute: (signal: AbortSignal) => string | Promise<string>):
   const model = scriptedModel([{ toolCalls: [call("post")] }, "done"]);
   return defineAgent({ name: "poster", instructions: "Post.", model, tools: [post] });
 }
+
+test("a turn of the next in a session that is larger than Redis takes is put off with the reason, a call's outcome ends its run", async () => {
+  const bench = makeBench();
+  const large = new DroverError("too_large", "Redis refuses a write for its size");
+  const commit: typeof bench.store.commit = async (change) => {
+    if (change.run.runId !== "first" && change.append.length > 0) throw large;
+    return bench.store.commit(change);
+  };
+  const engine = bench.process({ agents: [makePoster(() => "posted")], store: { ...bench.store, commit } });
+  await engine.client.start("poster", "go", { runId: "first", session: "talk" });
+  await engine.client.start("poster", "go", { runId: "next", session: "talk" });
+  let taken = takeStep(bench);
+  for (; taken.delivery.step.index !== sessionIndex; taken = takeStep(bench)) {
+    taken.end(await engine.runStep(taken.delivery));
+  }
+  expect(await engine.runStep(taken.delivery)).toMatchObject({ type: "again", why: large.message });
+  expect(await bench.store.load("next")).toMatchObject({ status: "queued" });
+  await engine.client.start("poster", "go", { runId: "alone" });
+  await engine.runStep(takeStep(bench).delivery);
+  expect(await bench.store.load("alone")).toMatchObject({ status: "failed", error: { code: "too_large" } });
+});
 
 describe("a step that runs alone in a child process", () => {
   test("[G2] [G8] goes back to its queue if its worker stops before the child has ended", async () => {
