@@ -30,16 +30,25 @@ export function sendScriptsLean(client: RedisClient): void {
 /** A server may cut the connection of whoever sends it more than it takes, and say nothing. */
 const mostSends = 8;
 const suspectBytes = 524_288;
+const longestHoldMs = 500;
 
 /**
  * Gives up a large command whose connection was cut each time. The library would send it for ever, and all that came after it
- * on that connection would wait: one answer of a model could stop a whole worker.
+ * on that connection would wait: one answer of a model could stop a whole worker. It is held back before it is sent again, so
+ * that others are done; a connection that breaks meanwhile and has carried nothing large was not cut because of it.
  */
 export function refuseOversize(client: RedisClient): void {
   const send = client.sendCommand.bind(client) as (...args: unknown[]) => Promise<unknown>;
   client.sendCommand = ((command: unknown, stream: unknown, node: unknown) => {
-    if (!(command instanceof ScriptCommand && command.isHopeless())) return send(command, stream, node);
-    command.reject(Object.assign(new Error("the connection was cut whenever this was sent"), { code: tooLarge }));
+    if (!(command instanceof ScriptCommand && command.isSuspect())) return send(command, stream, node);
+    const socket = socketOf(client);
+    const sendAgain = (): void => {
+      if (socketOf(client) !== socket && !isCarrier(socket)) command.noteInnocence();
+      if (command.isHopeless()) {
+        command.reject(Object.assign(new Error("the connection was cut whenever this was sent"), { code: tooLarge }));
+      } else void send(command, stream, node);
+    };
+    setTimeout(sendAgain, command.holdMs()).unref();
     return command.promise;
   }) as typeof client.sendCommand;
   // A refusal is an answer: a primary that is none any more, a cluster that is down. It may be sent for as long as that takes.
@@ -47,11 +56,23 @@ export function refuseOversize(client: RedisClient): void {
   if (handle) {
     Object.assign(client, {
       handleReconnection(this: unknown, error: Error, item: Item) {
-        if (item.command instanceof ScriptCommand) item.command.noteAnswer();
+        if (item.command instanceof ScriptCommand) item.command.noteInnocence();
         return handle.call(client, error, item);
       },
     });
   }
+}
+
+/** Connections over which something large was sent. */
+const carriers = new WeakSet<object>();
+
+function isCarrier(socket: unknown): boolean {
+  return typeof socket === "object" && socket !== null && carriers.has(socket);
+}
+
+/** Undefined for a cluster, whose nodes have one each. */
+function socketOf(client: RedisClient): unknown {
+  return "stream" in client ? client.stream : undefined;
 }
 
 type Item = { command: Command };
@@ -80,6 +101,7 @@ class ScriptCommand extends Command {
   readonly #script: Script;
   readonly #withText: boolean;
   #sends = 0;
+  #isLarge = false;
 
   constructor(script: Script, args: Argument[], withText: boolean) {
     super("evalsha", [script.sha, ...(args as string[])], { replyEncoding: "utf8" });
@@ -95,17 +117,30 @@ class ScriptCommand extends Command {
     this.name = isKnown ? "evalsha" : "eval";
     this.args[0] = isKnown ? script.sha : script.lua;
     this.#sends += 1;
-    return encodeCommand(this.name, this.args as (string | Buffer)[]);
+    const written = encodeCommand(this.name, this.args as (string | Buffer)[]);
+    if (written.length >= suspectBytes) {
+      this.#isLarge = true;
+      carriers.add(socket);
+    }
+    return written;
   }
 
-  noteAnswer(): void {
+  /** It was answered, or cut for another reason. */
+  noteInnocence(): void {
     this.#sends = 0;
   }
 
+  holdMs(): number {
+    return Math.min(100 * this.#sends, longestHoldMs);
+  }
+
   isHopeless(): boolean {
-    if (this.#sends < mostSends) return false;
-    const bytes = (this.args as (string | Buffer)[]).reduce((sum, arg) => sum + Buffer.byteLength(arg), 0);
-    return bytes >= suspectBytes;
+    return this.#sends >= mostSends;
+  }
+
+  /** Whether it was sent before, and is large. */
+  isSuspect(): boolean {
+    return this.#isLarge && this.#sends > 0;
   }
 }
 

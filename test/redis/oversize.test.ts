@@ -1,4 +1,5 @@
 // Catches: a write that is too large for the server and is sent again for ever, with all others waiting behind it.
+import { type AddressInfo, connect as connectTo, createServer } from "node:net";
 import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { connect } from "../../src/redis/connection.ts";
@@ -7,6 +8,9 @@ import { eventually } from "../support/eventually.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { startPrivateRedis } from "../support/redis-server.ts";
 
+/** Longer than the way lasts while it is cut. */
+const spin =
+  "local function now() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end local from = now() while now() - from < 80 do end";
 const keep = "redis.call('SET', KEYS[1], ARGV[1]) return {'kept'}";
 
 test.each([
@@ -22,11 +26,14 @@ test.each([
     const write = (key: string, text: string): Promise<unknown> =>
       connection.use((client) => runScript(client, keep, { keys: [key], args: [text] }));
     const large = write("large", "x".repeat(1_500_000));
+    large.catch(() => {});
+    const larger = write("larger", "x".repeat(1_600_000));
     const others = ["a", "b"].map((key) => write(key, "small"));
     await expect(large).rejects.toMatchObject({
       code: "too_large",
       message: expect.stringContaining("maxMessageBytes"),
     });
+    await expect(larger).rejects.toMatchObject({ code: "too_large" });
     expect(await Promise.all(others)).toEqual([["kept"], ["kept"]]);
     expect(await (connection.client as Redis).exists("large", "a", "b")).toBe(2);
   },
@@ -55,4 +62,27 @@ test("a large write that is refused again and again while a cluster is down is m
   await other?.restart();
   expect(await large).toEqual(["kept"]);
   expect(refusals).toBeGreaterThan(20);
+});
+
+test("a large write is made in the end over a way that was cut again and again, whatever was sent", async () => {
+  const server = await startPrivateRedis({});
+  onTestFinished(() => server.stop());
+  const { port } = new URL(server.url);
+  let cutsLeft = 20;
+  const relay = createServer((near) => {
+    const far = connectTo(Number(port), "127.0.0.1");
+    near.pipe(far).pipe(near);
+    const cut = (): void => void [near.destroy(), far.destroy()];
+    for (const end of [near, far]) end.on("error", cut).on("close", cut);
+    if (cutsLeft > 0) setTimeout(() => void [(cutsLeft -= 1), cut()], 60);
+  });
+  await new Promise<void>((resolve) => relay.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void relay.close());
+  const address = relay.address() as AddressInfo;
+  const connection = connect(`redis://127.0.0.1:${address.port}`, { role: "worker" });
+  onTestFinished(() => connection.close());
+  const input = { keys: ["large"], args: ["x".repeat(1_500_000)] };
+  const large = connection.use((client) => runScript(client, `${spin} ${keep}`, input));
+  expect(await large).toEqual(["kept"]);
+  expect(cutsLeft).toBe(0);
 });
