@@ -53,12 +53,18 @@ function canBeRead(name: string, value: string | undefined, fields: readonly str
     case "parent":
       return parsed(value) !== undefined;
     case "rjk": // Part of a schedule, of which its options tell.
-      return typeof Object(parsed(fields[fields.indexOf("opts") + 1])).repeat === "object";
+      return typeof Object(parsed(valueOf("opts", fields))).repeat === "object";
     case "defa": // To fail unseen. A flow may say so; a worker of another make, that counted stalls, may not: the step says that.
       return /^child .* failed$/s.test(value ?? "");
     default:
       return true;
   }
+}
+
+/** Of names and values in turns; a value may look like a name. */
+function valueOf(name: string, fields: readonly string[]): string | undefined {
+  const at = fields.findIndex((field, index) => index % 2 === 0 && field === name);
+  return at === -1 ? undefined : fields[at + 1];
 }
 
 /** Undefined for null, which none of these can be, and for what is no JSON. */

@@ -120,8 +120,9 @@ export function toRedisError(error: unknown, address: string): DroverError {
   if (code === tooLarge) {
     return new DroverError(
       "too_large",
-      `Redis at ${address} refuses a write for its size: raise its limit (proto-max-bulk-len, client-query-buffer-limit, or that of ` +
-        "whoever hosts it), or lower maxMessageBytes.",
+      `Redis at ${address} refuses a write for its size, or the connection was cut each time it was sent: raise its limit ` +
+        "(proto-max-bulk-len, client-query-buffer-limit, or that of whoever hosts it), look at what lies on the way, or lower " +
+        "maxMessageBytes.",
     );
   }
   const what = advice[code] ?? "check that it is up and that the URL is right";
