@@ -26,8 +26,11 @@ const thisFile = fileURLToPath(import.meta.url);
 
 async function startWorker(redis: string): Promise<ChildProcess> {
   const worker = fork(thisFile, ["work"], { env: { ...process.env, REDIS_URL: redis } });
-  await once(worker, "message");
-  return worker;
+  const exited = once(worker, "exit");
+  if (await Promise.race([once(worker, "message"), exited.then(() => undefined)])) return worker;
+  const [code] = await exited;
+  if (code !== null) throw new Error(`a worker ended by itself with code ${code}`);
+  return startWorker(redis); // killed before it was ready
 }
 
 async function main(): Promise<void> {
