@@ -30,6 +30,19 @@ export function unknownRun(runId: string): DroverError {
   return new DroverError("not_found", `No run has the id "${runId}". "drover list" shows the ones there are.`);
 }
 
+/** A record that cannot be read, or to which no commit can be made. Holds no content. */
+export class DamagedRecord extends DroverError {
+  /** What is wrong with it, in words. */
+  readonly why: string;
+
+  constructor(where: string, why: string) {
+    const runId = /(?:^|of )run (\S+)$|^transcript of ([^\s:]+)$/.exec(where)?.slice(1).find(Boolean);
+    const otherwise = runId === undefined ? "delete it" : `delete the run: drover delete ${runId}`;
+    super("invalid", `The stored record of ${where} is damaged (${why}). Restore it from a backup, or ${otherwise}`);
+    this.why = why;
+  }
+}
+
 /**
  * Thrown by a tool to say: nothing happened, it may be tried again.
  *

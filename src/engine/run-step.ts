@@ -1,4 +1,4 @@
-import { DroverError, toError } from "../core/errors.ts";
+import { DamagedRecord, DroverError, toError } from "../core/errors.ts";
 import type { RunEvent } from "../core/event.ts";
 import { isCut, type Message } from "../core/message.ts";
 import { holdOf, modelIndex, owedStep, type Step, wakeIndex } from "../core/owed.ts";
@@ -122,9 +122,7 @@ async function admitted(deps: RunStepDeps, loaded: Loaded, given: StepContext): 
 /** A run whose record takes no commit is told of each time, and asks no model and runs no tool: nothing could be kept of it. */
 async function refuseDamaged({ store }: RunStepDeps, runId: string): Promise<void> {
   const why = await store.whyDamaged(runId);
-  if (why === undefined) return;
-  const what = `The stored record of run ${runId} is damaged (${why})`;
-  throw new DroverError("invalid", `${what}. Restore it from a backup, or delete the run: drover delete ${runId}`);
+  if (why !== undefined) throw new DamagedRecord(`run ${runId}`, why);
 }
 
 /** `usedIds`, `hasCut`: of `messages`, where they are known already; `step`: where it is known to be owed. */

@@ -4,6 +4,7 @@ import type { RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { maxPage, runScript } from "./read.ts";
+import { streamOf } from "./redis-target.ts";
 import { parseStored } from "./run-codec.ts";
 
 /**
@@ -56,10 +57,10 @@ export function createDefinitions(
   return {
     async putDefinition(hash, definition) {
       const put = known.get(hash);
-      if (put && put.over === streamOf(connection) && performance.now() - put.at < putAgainAfterMs) return;
+      if (put && put.over === streamOf(connection.client) && performance.now() - put.at < putAgainAfterMs) return;
       const input = { keys: [keys.definition(hash), keys.definitionsPut], args: [hash, JSON.stringify(definition)] };
       await connection.use((client) => runScript(client, putScript, input));
-      known.set(hash, { at: performance.now(), over: streamOf(connection) });
+      known.set(hash, { at: performance.now(), over: streamOf(connection.client) });
     },
 
     async getDefinition(hash) {
@@ -78,9 +79,4 @@ export function createDefinitions(
       return Number(gone);
     },
   };
-}
-
-/** Undefined for a cluster, which has many. */
-function streamOf({ client }: RedisConnection): unknown {
-  return "stream" in client ? client.stream : undefined;
 }

@@ -1,3 +1,4 @@
+import { DamagedRecord } from "../core/errors.ts";
 import type { Message } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import { transcriptOf } from "../core/session.ts";
@@ -5,7 +6,6 @@ import type { RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { type Entry, readEntries, readHeadWithEntries } from "./read.ts";
-import { damaged } from "./run-codec.ts";
 import { type CachedTranscript, createTranscriptCache, type TranscriptCache } from "./transcript-cache.ts";
 
 export type TranscriptLoader = {
@@ -65,7 +65,10 @@ async function loadShared(
 }
 
 function tooShort(run: Run, { messages }: CachedTranscript): Error {
-  return damaged(`run ${run.runId}`, `its transcript has ${messages.length} entries, not ${run.messageCount}`);
+  return new DamagedRecord(
+    `run ${run.runId}`,
+    `its transcript has ${messages.length} entries, not ${run.messageCount}`,
+  );
 }
 
 type Loaded = { run: Run; cached?: CachedTranscript; entries: Entry[] };

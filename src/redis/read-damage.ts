@@ -1,9 +1,10 @@
 import { z } from "zod";
+import { DamagedRecord } from "../core/errors.ts";
 import { type Run, runStatuses } from "../core/run.ts";
 import { transcriptOf } from "../core/session.ts";
 import type { RedisConnection } from "./connection.ts";
 import { type Keys, listMember, runIdOfMember } from "./keys.ts";
-import { DamagedRecord, decodeHead } from "./run-codec.ts";
+import { decodeHead } from "./run-codec.ts";
 
 type Context = { connection: RedisConnection; keys: Keys };
 

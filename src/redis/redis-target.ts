@@ -28,6 +28,11 @@ export function isCluster(client: RedisClient): client is Cluster {
   return client.isCluster;
 }
 
+/** The connection that a client has now; undefined for a cluster, whose nodes have one each. */
+export function streamOf(client: RedisClient): unknown {
+  return "stream" in client ? client.stream : undefined;
+}
+
 /**
  * A client that never connects, only to have its options parsed by the library.
  *

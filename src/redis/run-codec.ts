@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { DroverError } from "../core/errors.ts";
+import { DamagedRecord, DroverError } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import { contentSchema, type Message, messageSchema, type ToolMessage } from "../core/message.ts";
 import { minReader, type OpenCall, type Run, runStatuses, schemaVersion } from "../core/run.ts";
@@ -197,7 +197,7 @@ export function encodeEntry(token: string, message: Message): string {
 /** A stored transcript entry: the token of its commit, and the message. */
 export function decodeEntry(entry: string, where: string): { token: string; message: Message } {
   const space = entry.indexOf(" ");
-  if (space < 1) throw damaged(where, "an entry has no token");
+  if (space < 1) throw new DamagedRecord(where, "an entry has no token");
   return {
     token: entry.slice(0, space),
     message: parse(messageSchema, parseJson(entry.slice(space + 1), where), where),
@@ -234,7 +234,7 @@ export function parseStored<T>(schema: z.ZodType<T>, json: string, where: string
 }
 
 function parseObject(json: string | undefined, where: string, field: string): Record<string, unknown> {
-  if (json === undefined) throw damaged(where, `${field} is gone`);
+  if (json === undefined) throw new DamagedRecord(where, `${field} is gone`);
   return parse(objectSchema, parseJson(json, where, field), where);
 }
 
@@ -242,7 +242,7 @@ function parseJson(json: string, where: string, what = "it"): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw damaged(where, `${what} is not JSON`);
+    throw new DamagedRecord(where, `${what} is not JSON`);
   }
 }
 
@@ -250,23 +250,8 @@ function parse<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  throw damaged(where, `${issue?.path.join(".") || "it"} does not fit: ${issue?.message ?? "unknown problem"}`);
-}
-
-/** A record that cannot be read, or to which no commit can be made. Holds no content. */
-export class DamagedRecord extends DroverError {
-  /** What is wrong with it, in words. */
-  readonly why: string;
-
-  constructor(where: string, why: string) {
-    const runId = /(?:^|of )run (\S+)$|^transcript of ([^\s:]+)$/.exec(where)?.slice(1).find(Boolean);
-    const otherwise = runId === undefined ? "delete it" : `delete the run: drover delete ${runId}`;
-    super("invalid", `The stored record of ${where} is damaged (${why}). Restore it from a backup, or ${otherwise}`);
-    this.why = why;
-  }
-}
-
-/** The error for a record that cannot be read. Holds no content. */
-export function damaged(where: string, why: string): DamagedRecord {
-  return new DamagedRecord(where, why);
+  throw new DamagedRecord(
+    where,
+    `${issue?.path.join(".") || "it"} does not fit: ${issue?.message ?? "unknown problem"}`,
+  );
 }

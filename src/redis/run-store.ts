@@ -1,3 +1,4 @@
+import { DamagedRecord } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { transcriptOf } from "../core/session.ts";
 import type { CommitResult, Logger, RunStore } from "../ports.ts";
@@ -12,7 +13,7 @@ import { createTranscriptLoader } from "./load-transcript.ts";
 import { createLostRecords } from "./lost-records.ts";
 import { createOutputs } from "./outputs.ts";
 import { readHead, readHeadWithEntries, runScript, toFields } from "./read.ts";
-import { damaged, decodeHead } from "./run-codec.ts";
+import { decodeHead } from "./run-codec.ts";
 import { createReaders } from "./run-readers.ts";
 import { commitScript } from "./scripts.ts";
 import { createSessionStore } from "./sessions.ts";
@@ -41,7 +42,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     const [code, ...rest] = await connection.use((client) => runScript(client, commitScript, plan));
     if (code === 1 || code === 2) return { committed: true };
     if (code === 0) return { committed: false, run: decodeHead(runId, toFields(rest)) };
-    throw damaged(`run ${runId}`, `what the commit needs is not there: ${rest.join(" ")}`);
+    throw new DamagedRecord(`run ${runId}`, `what the commit needs is not there: ${rest.join(" ")}`);
   }
 
   return {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { Command } from "ioredis";
 import { isUnknownScript, tooLarge } from "./redis-error.ts";
-import type { RedisClient } from "./redis-target.ts";
+import { type RedisClient, streamOf } from "./redis-target.ts";
 
 /**
  * Lets a client send its scripts at a fraction of what they cost in the library, which is the greatest single part of a
@@ -41,9 +41,9 @@ export function refuseOversize(client: RedisClient): void {
   const send = client.sendCommand.bind(client) as (...args: unknown[]) => Promise<unknown>;
   client.sendCommand = ((command: unknown, stream: unknown, node: unknown) => {
     if (!(command instanceof ScriptCommand && command.isSuspect())) return send(command, stream, node);
-    const socket = socketOf(client);
+    const socket = streamOf(client);
     const sendAgain = (): void => {
-      if (socketOf(client) !== socket && !isCarrier(socket)) command.noteInnocence();
+      if (streamOf(client) !== socket && !isCarrier(socket)) command.noteInnocence();
       if (command.isHopeless()) {
         command.reject(Object.assign(new Error("the connection was cut whenever this was sent"), { code: tooLarge }));
       } else void send(command, stream, node);
@@ -68,11 +68,6 @@ const carriers = new WeakSet<object>();
 
 function isCarrier(socket: unknown): boolean {
   return typeof socket === "object" && socket !== null && carriers.has(socket);
-}
-
-/** Undefined for a cluster, whose nodes have one each. */
-function socketOf(client: RedisClient): unknown {
-  return "stream" in client ? client.stream : undefined;
 }
 
 type Item = { command: Command };

@@ -1,11 +1,12 @@
 import { z } from "zod";
+import { DamagedRecord } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import type { Message } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import type { Created, Pointer, ShardStore } from "../ports-sharding.ts";
 import { toCommitArguments } from "./commit-plan.ts";
 import { maxPage, runScript, toFields } from "./read.ts";
-import { damaged, decodeHead } from "./run-codec.ts";
+import { decodeHead } from "./run-codec.ts";
 import { createRedisRunStore, type RedisRunStoreOptions } from "./run-store.ts";
 import { guardedCreateScript, makeVoidScript, movePointerScript, pointScript } from "./shard-scripts.ts";
 
@@ -27,7 +28,8 @@ export function createRedisShardStore(options: RedisRunStoreOptions): ShardStore
       const [code, ...rest] = await connection.use((client) => runScript(client, guardedCreateScript, input));
       if (code === -2) return { guard: String(rest[0]) };
       if (code === 1 || code === 2) return { created: true };
-      if (code !== 0) throw damaged(`run ${run.runId}`, `what its creation needs is not there: ${rest.join(" ")}`);
+      if (code !== 0)
+        throw new DamagedRecord(`run ${run.runId}`, `what its creation needs is not there: ${rest.join(" ")}`);
       previous = decodeHead(run.runId, toFields(rest));
       if (previous && previous.status !== "rejected") return { created: false, run: previous };
     }
@@ -111,6 +113,6 @@ function decodePointer(runId: string, stored: string): Pointer {
   const [shard, claim] = stored.split(" ");
   const parsed = pointerSchema.safeParse({ shard, claim });
   // Without it the run is looked for in every shard, and found.
-  if (!parsed.success) throw damaged(`pointer :r:run:${runId}:at`, "the shard of a run cannot be read");
+  if (!parsed.success) throw new DamagedRecord(`pointer :r:run:${runId}:at`, "the shard of a run cannot be read");
   return parsed.data;
 }
