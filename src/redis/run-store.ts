@@ -1,4 +1,4 @@
-import { DamagedRecord } from "../core/errors.ts";
+import { DamagedRecord, DroverError } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { transcriptOf } from "../core/session.ts";
 import type { CommitResult, Logger, RunStore } from "../ports.ts";
@@ -36,14 +36,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
   const transcripts = createTranscriptLoader(connection, keys, options.cacheBytes ?? defaultCacheBytes);
   const warn = createDampedWarning(options.logger);
 
-  async function tryCommit(input: CommitInput): Promise<CommitResult> {
-    const { runId } = input.run;
-    const plan = toCommitArguments(keys, input);
-    const [code, ...rest] = await connection.use((client) => runScript(client, commitScript, plan));
-    if (code === 1 || code === 2) return { committed: true };
-    if (code === 0) return { committed: false, run: decodeHead(runId, toFields(rest)) };
-    throw new DamagedRecord(`run ${runId}`, `what the commit needs is not there: ${rest.join(" ")}`);
-  }
+  const tryCommit = (input: CommitInput): Promise<CommitResult> => commit({ connection, keys }, input);
 
   return {
     async create(run, messages, entries) {
@@ -87,4 +80,34 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
 
     ...createLeases({ connection, keys }),
   };
+}
+
+type Context = { connection: RedisConnection; keys: Keys };
+
+async function commit({ connection, keys }: Context, input: CommitInput): Promise<CommitResult> {
+  const { runId } = input.run;
+  const plan = toCommitArguments(keys, input);
+  let reply: (string | number)[];
+  try {
+    reply = await connection.use((client) => runScript(client, commitScript, plan));
+  } catch (error) {
+    return await whetherMade({ connection, keys }, input, error);
+  }
+  const [code, ...rest] = reply;
+  if (code === 1 || code === 2) return { committed: true };
+  if (code === 0) return { committed: false, run: decodeHead(runId, toFields(rest)) };
+  throw new DamagedRecord(`run ${runId}`, `what the commit needs is not there: ${rest.join(" ")}`);
+}
+
+/** A large write that was given up may have been made: its way was cut each time, perhaps before the reply. The record tells. */
+async function whetherMade(
+  { connection, keys }: Context,
+  { previous, run }: CommitInput,
+  error: unknown,
+): Promise<CommitResult> {
+  if (!(error instanceof DroverError && error.code === "too_large")) throw error;
+  const head = await readHead(connection, keys, run.runId);
+  if (head?.token === run.token) return { committed: true };
+  if (head?.token === previous?.token && head?.revision === previous?.revision) throw error;
+  return { committed: false, run: head };
 }

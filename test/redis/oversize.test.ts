@@ -2,9 +2,16 @@
 import { type AddressInfo, connect as connectTo, createServer } from "node:net";
 import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
+import type { Message } from "../../src/core/message.ts";
+import type { Run } from "../../src/core/run.ts";
+import type { RunStore } from "../../src/ports.ts";
 import { connect } from "../../src/redis/connection.ts";
+import { createKeys } from "../../src/redis/keys.ts";
 import { runScript } from "../../src/redis/read.ts";
+import { createRedisRunStore } from "../../src/redis/run-store.ts";
+import { change, newRun, runCreated, user } from "../contract/run-fixtures.ts";
 import { eventually } from "../support/eventually.ts";
+import { startLossyRelay } from "../support/lossy-relay.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { startPrivateRedis } from "../support/redis-server.ts";
 
@@ -85,4 +92,33 @@ test("a large write is made in the end over a way that was cut again and again, 
   const large = connection.use((client) => runScript(client, `${spin} ${keep}`, input));
   expect(await large).toEqual(["kept"]);
   expect(cutsLeft).toBe(0);
+});
+
+test("[G1] a large commit that was made counts, although its connection was cut before each reply", async () => {
+  const server = await startPrivateRedis({});
+  onTestFinished(() => server.stop());
+  /** A store over a way on which each reply to what holds the word is lost. */
+  async function losing(word: string): Promise<RunStore> {
+    const relay = await startLossyRelay(server.url);
+    onTestFinished(() => relay.close());
+    relay.loseReplyTo(word, { times: 8 });
+    const connection = connect(relay.url, { role: "worker" });
+    onTestFinished(() => connection.close());
+    return createRedisRunStore({ connection, keys: createKeys() });
+  }
+  const large = (word: string): Message => user(`${word} ${"x".repeat(600_000)}`);
+  const create = (store: RunStore, run: Run, text: Message): ReturnType<RunStore["create"]> =>
+    store.create(run, [text], [runCreated(run)]);
+  const run = newRun();
+  await create(await losing("none"), run, user("hello"));
+  const [alone, other] = [newRun({ runId: "run-b" }), newRun()];
+  const append = [{ type: "message" as const, message: large("gamma") }];
+  const next = change(run, {}, { append });
+  const results = await Promise.all([
+    losing("alpha").then((store) => create(store, alone, large("alpha"))),
+    // Of a start that somebody else has made: its writer is told of the run that is there.
+    losing("beta").then((store) => create(store, other, large("beta"))),
+    losing("gamma").then((store) => store.commit(next)),
+  ]);
+  expect(results).toMatchObject([{ created: true }, { created: false, run: { runId: "run-a" } }, { committed: true }]);
 });
