@@ -106,7 +106,7 @@ function startSdk(env: Env, ways: Ways): StartedMetrics {
     metrics,
     render: createRender(reader),
     async stop() {
-      await flush(provider, giveUp);
+      await flush([provider], giveUp);
       metrics.stop();
       metricsApi.disable();
     },

@@ -72,12 +72,17 @@ export function ownResource(): import("@opentelemetry/resources").Resource {
 /** Upper bound of a shutdown, in ms. */
 const flushMs = 2_000;
 
-/** Shuts down, sending what is left, for so long; then what is under way is given up. Never rejects. */
-export async function flush(sdk: { shutdown(): Promise<void> }, giveUp: () => void): Promise<void> {
+/**
+ * Shuts all down at once, sending what is left, for so long; then what is under way is given up. One that fails, even at
+ * once, takes none of the others' time. Never rejects.
+ */
+export async function flush(parts: readonly (Shutdown | undefined)[], giveUp: () => void): Promise<void> {
   // A failed export was logged when it happened.
-  await atMost(flushMs, sdk.shutdown()).catch(() => {});
-  giveUp();
+  await atMost(flushMs, Promise.allSettled(parts.map(async (part) => part?.shutdown())));
+  await Promise.try(giveUp).catch(() => {});
 }
+
+type Shutdown = { shutdown(): Promise<void> };
 
 /** One of a kind in this process, for any number of users: made for the first, stopped after the last. */
 export function createShared<T extends { stop(): Promise<void> }>(): {

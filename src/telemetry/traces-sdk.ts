@@ -88,8 +88,7 @@ function startSdk(env: Env, way: Way, captureContent: boolean, logger: Logger): 
   return {
     traces: (log, redactor) => createTelemetry({ tracer, ids, channel, captureContent, logger: log, redactor }),
     async stop() {
-      const shutdown = async (): Promise<void> => void (await Promise.all([sdk.shutdown(), channel?.shutdown()]));
-      await flush({ shutdown }, () => {
+      await flush([sdk, channel], () => {
         giveUp();
         channel?.giveUp();
       });
