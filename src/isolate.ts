@@ -98,21 +98,39 @@ function tellUnaskedEnd(): void {
   });
 }
 
-/** Whether a signal to stop has come. One that the program has no listener for ends it as ever: it gets none by this. */
+/**
+ * Whether a signal to stop has come. Nothing else is to notice that somebody asks: a signal that the program has no
+ * listener for, or none any more, ends it as ever; and a listener that lets it end only if there is no other (signal-exit
+ * is one) finds none, for ours is gone when it runs.
+ */
 function watchForStops(): () => boolean {
   let asked = false;
   const note = (): void => {
     asked = true;
   };
-  const watched = new Set<string>();
+  const isOurs = (event: string | symbol): boolean => process.rawListeners(event).some((one) => isNote(one, note));
   const watch = (event: string | symbol): void => {
-    if (typeof event !== "string" || !stopSignals.has(event) || watched.has(event)) return;
-    watched.add(event);
-    process.prependListener(event as NodeJS.Signals, note);
+    if (asked || !isStopSignal(event) || isOurs(event)) return;
+    process.prependOnceListener(event, note);
+  };
+  const unwatch = (event: string | symbol): void => {
+    if (isStopSignal(event) && process.listenerCount(event) === 1 && isOurs(event)) process.removeListener(event, note);
   };
   for (const signal of stopSignals) if (process.listenerCount(signal) > 0) watch(signal);
-  process.on("newListener", watch);
+  process.on("newListener", (event, listener) => {
+    if (!isNote(listener, note)) watch(event);
+  });
+  process.on("removeListener", unwatch);
   return () => asked;
+}
+
+function isStopSignal(event: string | symbol): event is NodeJS.Signals {
+  return typeof event === "string" && stopSignals.has(event);
+}
+
+/** As it was given, or in the wrapper that makes it be called once. */
+function isNote(listener: unknown, note: () => void): boolean {
+  return listener === note || (listener as { listener?: unknown } | undefined)?.listener === note;
 }
 
 /** A worker that is gone is told nothing; without somebody to take the error, it would end this process in mid-step. */

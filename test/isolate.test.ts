@@ -91,6 +91,38 @@ describe("a step alone in a child process", () => {
     },
   );
 
+  const leave = (count: string): string => `
+    const onStop = () => {
+      if (process.listeners("SIGTERM").length !== ${count}) return;
+      process.off("SIGTERM", onStop);
+      process.kill(process.pid, "SIGTERM");
+    };
+    process.on("SIGTERM", onStop);`;
+  const stopped = `process.kill(process.pid, "SIGTERM"); setTimeout(() => process.exit(9), 1_500);`;
+
+  // As signal-exit does, of which most programs have one somewhere below them.
+  test.each(["before", "after"])(
+    "ends on a signal by a listener that lets it end if there is no other, there since %s it began",
+    async (when) => {
+      pretend(when === "before" ? leave("1") + own + stopped : own + leave("1") + stopped);
+      expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+    },
+  );
+
+  test("ends on a signal that nobody listens to any more", async () => {
+    pretend(`${own} const on = () => {}; process.on("SIGTERM", on); process.off("SIGTERM", on); ${stopped}`);
+    expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+  });
+
+  test("that outlives every signal is ended when its worker's time is over", async () => {
+    pretend(`${own} for (const one of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(one, () => {});
+      process.kill(process.pid, "SIGTERM"); setInterval(() => {}, 1_000); process.send("stays");`);
+    const stop = new AbortController();
+    const running = isolateInChild(makeDelivery(stop.signal));
+    setTimeout(() => stop.abort(), 1_000);
+    expect(await running).toEqual({ died: false });
+  });
+
   test("is ended when its worker gives it back, also if that was before it began", async () => {
     pretend(begin + "setTimeout(() => process.exit(7), 5000);");
     const stop = new AbortController();
