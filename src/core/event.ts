@@ -180,6 +180,8 @@ export type RunEvent =
    * for a retried run after which others have spoken.
    */
   | { type: "session_entered"; round: number; messageCount: number; inputAgain: Message[] }
+  /** What the run would put into its session's transcript cannot be kept there: it ends, and those behind it go on. */
+  | { type: "session_refused"; round: number; error: RunError }
   /** The next in line was told that the run has left. */
   | { type: "session_passed"; round: number }
   | { type: "cancel_requested"; by: string; reason: string }

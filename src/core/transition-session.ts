@@ -1,12 +1,12 @@
 // How a run comes to its turn in a session and hands over. Split from transition.ts; see session.ts for its invariants.
 
-import { type Draft, log, oweModel } from "./change.ts";
+import { type Draft, endRun, log, oweModel } from "./change.ts";
 import type { RunEvent } from "./event.ts";
 import { waitsForSession } from "./session.ts";
 
 type SessionEvent = Extract<
   RunEvent,
-  { type: "session_joined" | "session_queued" | "session_entered" | "session_passed" }
+  { type: "session_joined" | "session_queued" | "session_entered" | "session_refused" | "session_passed" }
 >;
 
 /** Applies an event about the run's place in its session; false if it is of another stay in the line, or comes late. */
@@ -28,6 +28,11 @@ export function moveInSession(draft: Draft, event: SessionEvent): boolean {
       if (!waitsForSession(run)) return false;
       run.place = { state: "active", round: place.round, owedAt: place.owedAt };
       enter(draft, event);
+      return true;
+    case "session_refused":
+      if (!waitsForSession(run)) return false;
+      // Its input stays in the head: a retry gives it another try.
+      endRun(draft, { status: "failed", stopReason: "poison", error: event.error });
       return true;
     case "session_passed":
       if (place.state !== "leaving") return false;

@@ -107,6 +107,7 @@ function apply(draft: Draft, event: LiveEvent): boolean {
     case "session_joined":
     case "session_queued":
     case "session_entered":
+    case "session_refused":
       return moveInSession(draft, event);
     case "cancel_requested":
       endRun(draft, {

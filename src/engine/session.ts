@@ -1,4 +1,6 @@
 // How runs of one session come to their turns: see src/core/session.ts for what holds.
+import { DroverError } from "../core/errors.ts";
+import type { RunEvent } from "../core/event.ts";
 import type { Message, ToolCall } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import { type LineEntry, lineEntryOf, sessionTranscript, transcriptOf, waitsForSession } from "../core/session.ts";
@@ -138,16 +140,34 @@ async function tell(
   { runId, round }: LineEntry,
   { messageCount, seen, options }: Telling,
 ): Promise<AdvanceResult> {
-  const { store, advance } = deps;
+  const { store } = deps;
   const head = seen?.runId === runId ? seen : await store.load(runId);
   let result: AdvanceResult = { run: head, change: null };
   if (head?.place?.round === round && waitsForSession(head)) {
     const inputAgain = await readInputAgain(store, head, messageCount);
-    result = await advance(runId, { type: "session_entered", round, messageCount, inputAgain }, { ...options, head });
+    result = await enter(deps, head, { type: "session_entered", round, messageCount, inputAgain }, options);
   }
   // It was told before: whoever did may have ended before queueing its step.
   if (!result.change && result.run && !options.sweepable) await queueOwed(deps, result.run);
   return result;
+}
+
+type Entered = Extract<RunEvent, { type: "session_entered" }>;
+
+/**
+ * Inputs that came one by one enter the transcript at once. If that is larger than Redis takes, the run ends with the reason:
+ * all behind it would wait for ever.
+ */
+async function enter({ advance }: Deps, head: Run, entered: Entered, options: AdvanceOptions): Promise<AdvanceResult> {
+  const own = { ...options, head };
+  try {
+    return await advance(head.runId, entered, own);
+  } catch (thrown) {
+    if (!(thrown instanceof DroverError && thrown.code === "too_large")) throw thrown;
+    const message = `All that the run was sent cannot enter its session's transcript at once. ${thrown.message}`;
+    const error = { code: "too_large", message };
+    return advance(head.runId, { type: "session_refused", round: entered.round, error }, own);
+  }
 }
 
 /** The input of a run that is retried after others have spoken; nobody else needs it said again. */

@@ -244,6 +244,7 @@ describe("words that programs switch on", () => {
         "session_joined",
         "session_queued",
         "session_entered",
+        "session_refused",
         "session_passed",
         "cancel_requested",
         "retry_requested",

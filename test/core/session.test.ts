@@ -150,6 +150,18 @@ test("a run takes the summary of one before it, once, if it goes further than it
   expect(step(wanted, taken(8, wanted.run.model?.owedAt ?? 0)).run).toBe(wanted.run);
 });
 
+test("a run whose input cannot enter ends with the reason, keeps the input, and hands over; late it changes nothing", () => {
+  const refused: RunEvent = { type: "session_refused", round: 1, error: { code: "too_large", message: "no room" } };
+  const world = step(start(), refused);
+  expect(world.run).toMatchObject({ status: "failed", error: { code: "too_large" }, pendingInput: input });
+  expect(world.run.place).toMatchObject({ state: "leaving", round: 1 });
+  const active = step(start(), entered(1, 4));
+  expect(step(active, refused).run).toBe(active.run);
+  const retried = step(world, retry);
+  const { run } = step(retried, entered(retried.run.place?.round ?? 0, 3));
+  expect(run).toMatchObject({ pendingInput: [], messageCount: 4, inputCount: 1 });
+});
+
 describe("a retried run of a session", () => {
   const first = failed(step(start(), entered(1, 4)));
   const again = step(first, retry);

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { DroverError, RetryableError } from "../../src/core/errors.ts";
-import { isSameStep, sessionIndex } from "../../src/core/owed.ts";
+import { isSameStep } from "../../src/core/owed.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import type { Delivery } from "../../src/ports.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
@@ -28,25 +28,24 @@ function makePoster(execute: (signal: AbortSignal) => string | Promise<string>):
   return defineAgent({ name: "poster", instructions: "Post.", model, tools: [post] });
 }
 
-test("a turn of the next in a session that is larger than Redis takes is put off with the reason, a call's outcome ends its run", async () => {
+test("what is larger than Redis takes ends its run: an outcome of a call, and what waits to enter a session, whose others go on", async () => {
   const bench = makeBench();
   const large = new DroverError("too_large", "Redis refuses a write for its size");
   const commit: typeof bench.store.commit = async (change) => {
-    if (change.run.runId !== "first" && change.append.length > 0) throw large;
+    if (change.run.runId.startsWith("large") && change.append.length > 0) throw large;
     return bench.store.commit(change);
   };
   const engine = bench.process({ agents: [makePoster(() => "posted")], store: { ...bench.store, commit } });
-  await engine.client.start("poster", "go", { runId: "first", session: "talk" });
-  await engine.client.start("poster", "go", { runId: "next", session: "talk" });
-  let taken = takeStep(bench);
-  for (; taken.delivery.step.index !== sessionIndex; taken = takeStep(bench)) {
-    taken.end(await engine.runStep(taken.delivery));
-  }
-  expect(await engine.runStep(taken.delivery)).toMatchObject({ type: "again", why: large.message });
-  expect(await bench.store.load("next")).toMatchObject({ status: "queued" });
-  await engine.client.start("poster", "go", { runId: "alone" });
-  await engine.runStep(takeStep(bench).delivery);
-  expect(await bench.store.load("alone")).toMatchObject({ status: "failed", error: { code: "too_large" } });
+  for (const runId of ["first", "large-1", "last"])
+    await engine.client.start("poster", "go", { runId, session: "talk" });
+  await engine.client.start("poster", "go", { runId: "large-2" });
+  await bench.queue.drain(engine.runStep, { advanceTime: true });
+  const failed = { status: "failed", error: { code: "too_large", message: expect.stringContaining(large.message) } };
+  expect(await bench.store.load("large-2")).toMatchObject(failed);
+  expect(await bench.store.load("large-1")).toMatchObject({ ...failed, pendingInput: [{ content: "go" }] });
+  expect(await bench.store.load("last")).toMatchObject({ status: "completed" });
+  // Whose turn it is at once is told so by its start.
+  expect(await engine.client.start("poster", "go", { runId: "large-3", session: "other" })).toMatchObject(failed);
 });
 
 describe("a step that runs alone in a child process", () => {
