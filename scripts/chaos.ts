@@ -3,12 +3,16 @@
 //   npm run chaos -- --seed 7       with a given seed
 //   npm run chaos -- --seeds 20     what is chosen at random, with 20 seeds; one line each
 //   npm run chaos -- --only q05     files whose name has this
+// Stopped by Ctrl-C or SIGTERM it ends all that it started, leaves no folder, and says with which seed it was.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
+import { listenForStop } from "../src/cli/signals.ts";
+import { endAllIn } from "./soak/end-all-in.ts";
+import { readNumber } from "./soak/numbers.ts";
 
 const { values } = parseArgs({
   options: {
@@ -20,10 +24,14 @@ const { values } = parseArgs({
   },
 });
 const folder = "test/chaos";
-const limitMs = Number(values.minutes) * 60_000;
+const limitMs = readNumber("minutes", values.minutes, 0.01) * 60_000;
+const first = readNumber("seed", values.seed, 0);
+const seeds = values.seeds === undefined ? undefined : readNumber("seeds", values.seeds, 1);
 const reportSchema = z.object({ numPassedTests: z.int(), numFailedTests: z.int(), numPendingTests: z.int() });
-const reports = mkdtempSync(join(tmpdir(), "drover-reports-"));
-process.once("exit", () => rmSync(reports, { recursive: true, force: true }));
+/** All that the tests make is in it: killed with them, they remove nothing themselves. */
+const scratch = mkdtempSync(join(tmpdir(), "drover-c-"));
+const removeScratch = (): void => rmSync(scratch, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+process.once("exit", removeScratch);
 
 type Outcome = { code: number; output: string; seconds: string };
 
@@ -38,18 +46,20 @@ function endGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
 
 /** What runs now; it is in a group of its own, which no Ctrl-C reaches. */
 let running: ChildProcess | undefined;
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.once(signal, () => {
-    if (running) endGroup(running, "SIGKILL");
-    process.exit(1);
-  });
-}
+const stop = listenForStop();
+void stop.requested.then(async () => {
+  if (running) endGroup(running, "SIGKILL");
+  // Servers of the tests are in groups of their own, and end by themselves once their owner has.
+  await endAllIn(scratch);
+  console.log(`chaos: stopped before its end, seed ${first}`);
+  process.exit(stop.exitCode());
+});
 
 /** Runs a program to its end, or to the end of its time. */
 function run(command: string, args: string[], env: Record<string, string>): Promise<Outcome> {
   const startedAt = performance.now();
   const child = spawn(command, args, {
-    env: { ...process.env, NO_COLOR: "1", ...env },
+    env: { ...process.env, NO_COLOR: "1", TMPDIR: scratch, ...env },
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });
@@ -68,6 +78,8 @@ function run(command: string, args: string[], env: Record<string, string>): Prom
     child.once("error", reject);
     child.once("close", (code) => {
       clearTimeout(timer);
+      // This program ends too, and nothing begins in the meantime.
+      if (stop.signal.aborted) return;
       running = undefined;
       endGroup(child, "SIGKILL");
       resolve({ code: code ?? 1, output, seconds: `${((performance.now() - startedAt) / 1000).toFixed(0)} s` });
@@ -79,7 +91,7 @@ function run(command: string, args: string[], env: Record<string, string>): Prom
 const figure = /^figure (.+)$/;
 
 async function runTests(name: string, files: readonly string[], env: Record<string, string>): Promise<boolean> {
-  const report = join(reports, `${name.replaceAll(/\W+/g, "-")}.json`);
+  const report = join(scratch, `${name.replaceAll(/\W+/g, "-")}.json`);
   const reporting = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
   const { code, output, seconds } = await run("vitest", ["run", "--project", "chaos", ...reporting, ...files], env);
   let told = "it did not report";
@@ -105,9 +117,9 @@ const files = readdirSync(folder)
   .filter((file) => file.endsWith(".chaos.test.ts") && file.includes(values.only))
   .map((file) => join(folder, file))
   .sort();
-const first = Number(values.seed);
+if (files.length === 0) throw new Error(`no file of ${folder} has "${values.only}" in its name`);
 let ok = true;
-if (values.seeds === undefined) {
+if (seeds === undefined) {
   for (const file of files) {
     const name = file.slice(folder.length + 1).replace(".chaos.test.ts", "");
     ok = (await runTests(name, [file], { DROVER_CHAOS: "long", DROVER_CHAOS_SEED: String(first) })) && ok;
@@ -120,15 +132,14 @@ if (values.seeds === undefined) {
 } else {
   // What a seed decides: tests that draw from it. The others would do the same each time.
   const seeded = files.filter((file) => /\brandom\b/.test(readFileSync(file, "utf8")));
-  const count = Number(values.seeds);
   let green = 0;
-  for (let index = 0; index < count; index += 1) {
-    const passed = await runTests(`run ${index + 1} of ${count}`, seeded, { DROVER_CHAOS_SEED: String(first + index) });
+  for (let index = 0; index < seeds; index += 1) {
+    const passed = await runTests(`run ${index + 1} of ${seeds}`, seeded, { DROVER_CHAOS_SEED: String(first + index) });
     green += passed ? 1 : 0;
   }
   console.log(
-    `chaos: ${green} of ${count} seeds green (${first} to ${first + count - 1}), ${seeded.length} files each`,
+    `chaos: ${green} of ${seeds} seeds green (${first} to ${first + seeds - 1}), ${seeded.length} files each`,
   );
-  ok = green === count;
+  ok = green === seeds;
 }
 if (!ok) process.exitCode = 1;

@@ -12,60 +12,76 @@ import type { Begun } from "../src/chaos/execution.ts";
 import { openLedger } from "../src/chaos/ledger.ts";
 import { startChaosRedis } from "../src/chaos/redis-server.ts";
 import { startRelay } from "../src/chaos/relay.ts";
+import { listenForStop } from "../src/cli/signals.ts";
 import { prepare } from "../src/drover.ts";
+import { type Release, withReleases } from "../src/releases.ts";
 import { createSilentLogger } from "../src/telemetry/logger.ts";
 import { createNoTelemetry } from "../src/telemetry/no-telemetry.ts";
+import { readNumber } from "./soak/numbers.ts";
 
 const limitMs = 5_000;
 const { values } = parseArgs({ options: { kills: { type: "string", default: "100" } } });
-const kills = Number(values.kills);
+const kills = readNumber("kills", values.kills, 1);
 const prefix = "{drover-resume}";
 const dir = mkdtempSync(join(tmpdir(), "drover-chaos-"));
-const redis = await startChaosRedis(join(dir, "redis"), "everysec");
-const program = { file: fileURLToPath(new URL("soak/resume-worker.ts", import.meta.url)), args: [] };
-const worker = { prefix, dir, seed: 1, stubMs: 0, concurrency: 100 };
-const crew = await startCrew({ count: 3, program, redis: redis.socketPath, worker });
-const relay = await startRelay(redis.socketPath);
-const { backendOptions } = prepare({
-  redis: relay.url,
-  prefix,
-  logger: createSilentLogger(),
-  telemetry: createNoTelemetry(),
+const stop = listenForStop();
+const tookMs = await withReleases(measure).catch((error: unknown) => {
+  if (!stop.signal.aborted) throw error;
+  console.log(`kill to resume: stopped before its end`);
+  return process.exit(stop.exitCode());
 });
-const backend = openBackend(backendOptions, "producer");
-await backend.connection.ready();
 
-const ledger = openLedger(dir);
-const seen: Begun[] = [];
-/** The n-th time that the run's tool was begun. */
-async function begun(runId: string, count: number): Promise<Begun> {
-  for (;;) {
-    for (const entry of ledger.readExecutions()) if (entry.type === "begun") seen.push(entry);
-    const found = seen.filter((entry) => entry.runId === runId)[count - 1];
-    if (found) return found;
-    await sleep(5);
+async function measure(later: (release: Release) => void): Promise<number[]> {
+  later(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
+  const redis = await startChaosRedis(join(dir, "redis"), "everysec");
+  later(redis.stop);
+  const program = { file: fileURLToPath(new URL("soak/resume-worker.ts", import.meta.url)), args: [] };
+  const worker = { prefix, dir, seed: 1, stubMs: 0, concurrency: 100 };
+  const crew = await startCrew({ count: 3, program, redis: redis.socketPath, worker });
+  later(crew.close);
+  const relay = await startRelay(redis.socketPath);
+  later(relay.close);
+  const { backendOptions } = prepare({
+    redis: relay.url,
+    prefix,
+    logger: createSilentLogger(),
+    telemetry: createNoTelemetry(),
+  });
+  const backend = openBackend(backendOptions, "producer");
+  later(backend.close);
+  await backend.connection.ready();
+  const begun = watchLedger();
+  const tookMs: number[] = [];
+  for (let kill = 0; kill < kills; kill += 1) {
+    // Somebody stands by, so that only the noticing is measured and not the start of a process.
+    await crew.settled(stop.signal);
+    const runId = `resume-${kill}`;
+    await backend.engine.client.start("sleeper", "sleep", { runId });
+    const held = await begun(runId, 1);
+    // Anywhere in the life of a lock, and of the check for lost ones.
+    await sleep(Math.random() * 1_500);
+    const killedAt = Date.now();
+    if (!crew.kill(crew.pids().indexOf(held.pid))) throw new Error(`${runId} is held by no worker that can be killed`);
+    tookMs.push((await begun(runId, 2)).at - killedAt);
+    await backend.engine.handle(runId).result({ timeoutMs: 60_000, signal: stop.signal });
   }
+  return tookMs;
 }
 
-const tookMs: number[] = [];
-for (let kill = 0; kill < kills; kill += 1) {
-  // Somebody stands by, so that only the noticing is measured and not the start of a process.
-  await crew.settled();
-  const runId = `resume-${kill}`;
-  await backend.engine.client.start("sleeper", "sleep", { runId });
-  const held = await begun(runId, 1);
-  // Anywhere in the life of a lock, and of the check for lost ones.
-  await sleep(Math.random() * 1_500);
-  const killedAt = Date.now();
-  crew.kill(crew.pids().indexOf(held.pid));
-  tookMs.push((await begun(runId, 2)).at - killedAt);
-  await backend.engine.handle(runId).result({ timeoutMs: 60_000 });
+/** The n-th time that the run's tool was begun. */
+function watchLedger(): (runId: string, count: number) => Promise<Begun> {
+  const ledger = openLedger(dir);
+  const seen: Begun[] = [];
+  return async (runId, count) => {
+    for (;;) {
+      stop.signal.throwIfAborted();
+      for (const entry of ledger.readExecutions()) if (entry.type === "begun") seen.push(entry);
+      const found = seen.filter((entry) => entry.runId === runId)[count - 1];
+      if (found) return found;
+      await sleep(5);
+    }
+  };
 }
-await backend.close();
-await crew.close();
-await relay.close();
-await redis.stop();
-rmSync(dir, { recursive: true, force: true });
 
 tookMs.sort((a, b) => a - b);
 const at = (share: number): number => tookMs[Math.min(tookMs.length - 1, Math.ceil(share * tookMs.length) - 1)] ?? 0;

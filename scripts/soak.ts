@@ -1,11 +1,14 @@
 // npm run soak -- --minutes N [--seed S]: thousands of runs of every kind while workers and Redis are killed, frozen,
-// stopped and cut off at random. Ends with one line; zero in each of its last figures is the only pass.
+// stopped and cut off at random. Ends with one line; zero in each of its last figures is the only pass. Stopped by Ctrl-C
+// or SIGTERM it ends its processes, leaves no folder, and says with which seed it was.
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { runProcesses } from "../src/chaos/processes.ts";
 import { isGreen } from "../src/chaos/tally.ts";
 import { makeTimedFaults } from "../src/chaos/timed-faults.ts";
+import { listenForStop } from "../src/cli/signals.ts";
 import { agents, scriptsOf } from "./soak/agents.ts";
+import { readNumber } from "./soak/numbers.ts";
 
 const { values } = parseArgs({
   options: {
@@ -19,18 +22,17 @@ const { values } = parseArgs({
     fsync: { type: "string", default: "always" },
   },
 });
-const [minutes, seed, rate, everyMs, workers] = [
-  values.minutes,
-  values.seed,
-  values.rate,
-  values.every,
-  values.workers,
-].map(Number) as [number, number, number, number, number];
+const minutes = readNumber("minutes", values.minutes, 0.01);
+const seed = readNumber("seed", values.seed, 0);
+const rate = readNumber("rate", values.rate, 1);
+const everyMs = readNumber("every", values.every, 1);
+const workers = readNumber("workers", values.workers, 1);
 const fsync = values.fsync === "everysec" ? "everysec" : "always";
 const durationMs = minutes * 60_000;
 const runs = Math.max(1, Math.round(minutes * rate));
 console.log(`soak: ${minutes} min, ${runs} runs, ${workers} workers, appendfsync ${fsync}, seed ${seed}`);
 
+const stop = listenForStop();
 let toldAt = 0;
 const report = await runProcesses({
   ...{ agents, scriptsOf, seed, runs, workers, fsync },
@@ -42,6 +44,7 @@ const report = await runProcesses({
   lively: true,
   onlyDisturbed: true,
   patienceMs: 240_000,
+  signal: stop.signal,
   onFinding: ({ kind, runId, message }) => console.log(`  ${kind} ${runId}: ${message}`),
   onProgress({ started, ended, tally, findings }) {
     if (Date.now() - toldAt < 15_000) return;
@@ -51,6 +54,11 @@ const report = await runProcesses({
     );
   },
 });
+stop.release();
+if (stop.signal.aborted) {
+  console.log(`soak: stopped before its end, seed ${seed}`);
+  process.exit(stop.exitCode());
+}
 const { tally, findings, leftover, tookMs } = report;
 console.log(
   [

@@ -29,11 +29,13 @@ export type Crew = {
   frozen(): readonly Frozen[];
   /** How many take steps. */
   atWork(): number;
-  /** Resolves when every place has a worker that takes steps and none is frozen. */
-  settled(): Promise<void>;
+  /** Resolves when every place has a worker that takes steps and none is frozen, or as soon as nobody wants to know any more. */
+  settled(signal?: AbortSignal): Promise<void>;
   /** Workers that ended though nothing was done to them, in words. */
   deserters(): readonly string[];
   close(): Promise<void>;
+  /** For a process that ends at once: nothing is awaited, and nobody follows. */
+  killAll(): void;
 };
 
 /** Grace and what it takes to close, on a machine that is busy. */
@@ -86,9 +88,9 @@ export async function startCrew(options: CrewOptions): Promise<Crew> {
     atWork: () => company.members.filter(isAtWork).length,
     frozen: () => company.frozen,
     pids: () => company.members.map(({ child }) => child.pid ?? 0),
-    async settled() {
+    async settled(signal) {
       const until = performance.now() + readyTimeoutMs;
-      while (!company.members.every(isAtWork)) {
+      while (!signal?.aborted && !company.members.every(isAtWork)) {
         if (performance.now() > until || deserters.length > mostDeserters) {
           const said = company.members.map((member) => member.said.trim()).find((text) => text !== "") ?? "";
           throw new DroverError("unsupported", `The workers do not start. ${deserters.at(-1) ?? said}`);
@@ -101,6 +103,10 @@ export async function startCrew(options: CrewOptions): Promise<Crew> {
       company.dismissed = true;
       await Promise.all(company.members.map(({ child }) => end(child)));
       await Promise.all(relays.map((relay) => relay.close()));
+    },
+    killAll() {
+      company.dismissed = true;
+      for (const { child } of company.members) child.kill("SIGKILL");
     },
   };
 }

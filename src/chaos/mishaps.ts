@@ -28,11 +28,17 @@ export async function letHappen(faults: readonly TimedFault[], scene: Scene): Pr
     await someAtWork(scene);
     if (scene.signal.aborted || performance.now() - startedAt > untilMs) break;
     // Other faults happen in it.
-    if (fault.fault === "pause_fleet") pauses.push(scene.pauseFleet(fault.forMs));
+    if (fault.fault === "pause_fleet") pauses.push(handled(scene.pauseFleet(fault.forMs)));
     else await happen({ ...fault, fault: fault.fault }, scene);
   }
   await scene.redis.start();
   await Promise.all(pauses);
+}
+
+/** A failure of it is told to whoever awaits it in the end; until then nobody does, which would end this process. */
+function handled(work: Promise<void>): Promise<void> {
+  work.catch(() => {});
+  return work;
 }
 
 /** On a slow machine processes start slowly: if faults came all the same, nobody would ever do anything. */
@@ -44,7 +50,7 @@ async function someAtWork({ crew, signal }: Scene): Promise<void> {
 
 type Happening = TimedFault & { fault: Exclude<TimedFault["fault"], "pause_fleet"> };
 
-async function happen(given: Happening, { crew, redis, prefix, tally }: Scene): Promise<void> {
+async function happen(given: Happening, { crew, redis, prefix, tally, signal }: Scene): Promise<void> {
   const { fault, forMs } = given;
   const worker = given.worker % crew.relays.length;
   const relay = crew.relays[worker];
@@ -76,7 +82,7 @@ async function happen(given: Happening, { crew, redis, prefix, tally }: Scene): 
     case "redis_kill":
     case "redis_stop":
       await (fault === "redis_kill" ? redis.kill() : redis.stop());
-      await sleep(forMs);
+      await sleep(forMs, undefined, { signal }).catch(() => {});
       await redis.start();
       tally.restarts += 1;
       return;

@@ -7,6 +7,7 @@ import { toError } from "../core/errors.ts";
 import type { Redactor } from "../core/redact.ts";
 import type { Agent } from "../define-agent.ts";
 import { prepare } from "../drover.ts";
+import { type Release, withReleases } from "../releases.ts";
 import { createSilentLogger } from "../telemetry/logger.ts";
 import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
 import { type Crew, type Program, startCrew } from "./crew.ts";
@@ -63,31 +64,44 @@ const quietMs = 15_000;
  * Runs agents in worker processes over a private Redis while faults happen to both, and judges every run by what its
  * tools really did.
  */
-export async function runProcesses(options: ProcessOptions): Promise<ProcessReport> {
-  const dir = mkdtempSync(join(tmpdir(), "drover-chaos-"));
+export function runProcesses(options: ProcessOptions): Promise<ProcessReport> {
   const startedAt = performance.now();
-  const releases: (() => Promise<unknown> | void)[] = [() => rmSync(dir, { recursive: true, force: true })];
-  try {
-    const redis = await startChaosRedis(join(dir, "redis"), options.fsync);
-    releases.push(redis.stop);
-    const worker = { prefix, dir, seed: options.seed, stubMs: options.stubMs ?? 40, concurrency: 25 };
-    const { workers: count, program } = options;
-    const crew = await startCrew({ count, program, redis: redis.socketPath, worker });
-    releases.push(crew.close);
-    await crew.settled();
-    const relay = await startRelay(redis.socketPath);
-    releases.push(relay.close);
-    const logger = createSilentLogger();
-    const { backendOptions } = prepare({ redis: relay.url, prefix, logger, telemetry: createNoTelemetry() });
-    const backend = openBackend(backendOptions, "producer");
-    releases.push(backend.close);
-    await backend.connection.ready();
-    const { redactor } = backendOptions.redaction;
-    const report = await perform(options, { dir, redis, crew, backend, redactor });
+  return withReleases(async (later) => {
+    const report = await perform(options, await open(options, later));
     return { ...report, tookMs: Math.round(performance.now() - startedAt) };
-  } finally {
-    for (const release of releases.reverse()) await release();
-  }
+  });
+}
+
+/** Redis, workers, and a client of their runs, in a folder of their own. */
+async function open(options: ProcessOptions, later: (release: Release) => void): Promise<Parts> {
+  const { workers: count, program, signal } = options;
+  const ends: (() => void)[] = [];
+  const dir = mkdtempSync(join(tmpdir(), "drover-chaos-"));
+  const removeAll = (): void => {
+    for (const end of ends) end();
+    // What a process that is ending still writes is removed too.
+    rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  };
+  // Also when this process is ended at once: then nothing is awaited any more.
+  process.once("exit", removeAll);
+  later(() => process.off("exit", removeAll));
+  later(removeAll);
+  const redis = await startChaosRedis(join(dir, "redis"), options.fsync);
+  ends.push(redis.killNow);
+  later(redis.stop);
+  const worker = { prefix, dir, seed: options.seed, stubMs: options.stubMs ?? 40, concurrency: 25 };
+  const crew = await startCrew({ count, program, redis: redis.socketPath, worker });
+  ends.push(crew.killAll);
+  later(crew.close);
+  await crew.settled(signal);
+  const relay = await startRelay(redis.socketPath);
+  later(relay.close);
+  const logger = createSilentLogger();
+  const { backendOptions } = prepare({ redis: relay.url, prefix, logger, telemetry: createNoTelemetry() });
+  const backend = openBackend(backendOptions, "producer");
+  later(backend.close);
+  await backend.connection.ready();
+  return { dir, redis, crew, backend, redactor: backendOptions.redaction.redactor };
 }
 
 type Parts = { dir: string; redis: ChaosRedis; crew: Crew; backend: Backend; redactor: Redactor };
@@ -104,6 +118,8 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
   const judging = createJudging({
     ...{ ...options, dir: parts.dir, backend, signal, isOver, fleetPauses: fleetPauses.windows, frozen: crew.frozen },
     tell(found, counted) {
+      // Who stopped it wants no verdict, and what was stopped can have none.
+      if (options.signal?.aborted) return;
       addTally(tally, counted);
       findings.push(...found);
       for (const finding of found) options.onFinding?.(finding);
@@ -120,9 +136,9 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
     });
     const isQuiet = (): boolean => quietTime.since <= performance.now();
     await Promise.all([happening, runAll(options, { ...parts, judging, tally, findings, signal, isOver, isQuiet })]);
-    // Who stopped it waits for no verdict.
-    if (!signal.aborted) await judging.judgeRest();
-    await crew.settled();
+    if (signal.aborted) return { tally, findings, leftover: { steps: [], keys: [], bytes: 0 } };
+    await judging.judgeRest();
+    await crew.settled(signal);
     await quiet(redis, options);
   } finally {
     stopping.abort();

@@ -11,6 +11,8 @@ export type ChaosRedis = {
   /** A command over a connection of its own. */
   call(...command: [string, ...(string | number)[]]): Promise<unknown>;
   kill(): Promise<void>;
+  /** The same for a process that ends at once: nothing is awaited. */
+  killNow(): void;
   stop(): Promise<void>;
   /** Starts it again. */
   start(): Promise<void>;
@@ -21,22 +23,32 @@ export async function startChaosRedis(dir: string, fsync: Fsync): Promise<ChaosR
   let redis: EmbeddedRedis | undefined;
   async function start(): Promise<void> {
     const started = await startEmbeddedRedis({ dir });
-    // Nobody reaches it before it is as it must be.
-    await command(started.url, ["CONFIG", "SET", "appendfsync", fsync]);
+    try {
+      // Nobody reaches it before it is as it must be.
+      await command(started.url, ["CONFIG", "SET", "appendfsync", fsync]);
+    } catch (error) {
+      await started.stop();
+      throw error;
+    }
     redis = started;
   }
   await start();
+  function killNow(): EmbeddedRedis | undefined {
+    const victim = redis;
+    redis = undefined;
+    if (victim && exists(victim.serverPid)) process.kill(victim.serverPid, "SIGKILL");
+    return victim;
+  }
   return {
     socketPath: () => (redis ? toPath(redis.url) : undefined),
     call: async (...words) => {
       if (!redis) throw new Error("Redis is away");
       return command(redis.url, words);
     },
+    killNow: () => void killNow(),
     async kill() {
-      const victim = redis;
-      redis = undefined;
+      const victim = killNow();
       if (!victim) return;
-      process.kill(victim.serverPid, "SIGKILL");
       while (exists(victim.serverPid)) await sleep(5);
     },
     async stop() {

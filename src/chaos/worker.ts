@@ -57,6 +57,8 @@ export async function runChaosWorker(
   // Who started it is gone: there is nobody to judge any more.
   process.once("disconnect", () => process.exit(1));
   const stop = new Promise<void>((resolve) => process.once("SIGTERM", () => resolve()));
+  // A terminal's Ctrl-C reaches all that run under it; it is for whoever started this, who ends it.
+  process.on("SIGINT", () => {});
   const { dir, seed, stubMs, redisUrl: redis, prefix, concurrency } = options;
   const ledger = openLedger(dir);
   noteEffects((key, what) => ledger.note({ type: "effect", key, what, pid: process.pid, at: Date.now() }));

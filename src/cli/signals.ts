@@ -3,11 +3,17 @@ export type StopRequest = {
   readonly requested: Promise<NodeJS.Signals>;
   /** Aborts with it. */
   readonly signal: AbortSignal;
+  /** What a program that was stopped so ends with: 130 or 143. */
+  exitCode(): number;
   /** Stops listening. */
   release(): void;
 };
 
 const numbers: Partial<Record<NodeJS.Signals, number>> = { SIGINT: 2, SIGTERM: 15 };
+
+function toExitCode(signal: NodeJS.Signals): number {
+  return 128 + (numbers[signal] ?? 0);
+}
 
 /** npm passes on the Ctrl-C that the terminal sent already; what comes so soon after the first is no second wish. */
 const sameSignalMs = 300;
@@ -20,12 +26,14 @@ export function listenForStop(): StopRequest {
     resolveRequested = resolve;
   });
   let firstAt = 0;
+  let exitCode = 0;
   const onSignal = (signal: NodeJS.Signals): void => {
     if (controller.signal.aborted) {
-      if (performance.now() - firstAt > sameSignalMs) process.exit(128 + (numbers[signal] ?? 0));
+      if (performance.now() - firstAt > sameSignalMs) process.exit(toExitCode(signal));
       return;
     }
     firstAt = performance.now();
+    exitCode = toExitCode(signal);
     controller.abort();
     resolveRequested(signal);
   };
@@ -34,6 +42,7 @@ export function listenForStop(): StopRequest {
   return {
     requested,
     signal: controller.signal,
+    exitCode: () => exitCode,
     release() {
       process.off("SIGINT", onSignal);
       process.off("SIGTERM", onSignal);

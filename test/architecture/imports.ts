@@ -90,6 +90,8 @@ export const layers: readonly Layer[] = [
   { name: "redis-url", places: ["redis-url.ts"], layers: [], packages: [], node: [] },
   // A wait with a limit: the core, which everybody may import, has no promises.
   { name: "at-most", places: ["at-most.ts"], layers: [], packages: [], node: [] },
+  // Undoing in order, whatever fails; shared by the commands that start processes.
+  { name: "releases", places: ["releases.ts"], layers: [], packages: [], node: [] },
   {
     name: "config",
     places: ["config.ts", "config/", "hide-password.ts"],
@@ -149,7 +151,19 @@ export const layers: readonly Layer[] = [
     // `drover chaos`: the engine over memory, and whole workers over a private Redis, while faults happen.
     name: "chaos",
     places: ["chaos/"],
-    layers: ["core", "ports", "engine", "tools", "telemetry", "redaction", "drover", "embedded", "testing", "redis"],
+    layers: [
+      "core",
+      "ports",
+      "engine",
+      "tools",
+      "telemetry",
+      "redaction",
+      "drover",
+      "embedded",
+      "testing",
+      "redis",
+      "releases",
+    ],
     packages: ["ioredis", "zod"],
     node: "any",
   },
@@ -176,6 +190,7 @@ export const layers: readonly Layer[] = [
       "embedded",
       "testing",
       "chaos",
+      "releases",
       "server",
       ...adapters,
     ],

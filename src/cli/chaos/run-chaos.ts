@@ -57,8 +57,8 @@ export async function runChaos(context: Context, file: string, command: ChaosCom
   try {
     const failure = schedule ? await replay(play, schedule) : await search(play);
     if (stop.signal.aborted) {
-      output.note("stopped");
-      return 130;
+      output.note(`stopped, seed ${seed}`);
+      return stop.exitCode();
     }
     return conclude(play, failure);
   } finally {

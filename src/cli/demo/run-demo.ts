@@ -5,12 +5,13 @@ import { startEmbeddedRedis } from "../../embedded/redis.ts";
 import type { RunHandle } from "../../engine/run-handle.ts";
 import { hidePassword } from "../../hide-password.ts";
 import { createIds } from "../../ids.ts";
+import { type Release, withReleases } from "../../releases.ts";
 import { createSilentLogger } from "../../telemetry/logger.ts";
 import { type Context, embeddedDir } from "../context.ts";
 import { count } from "../format/text.ts";
 import { toTranscript } from "../format/transcript.ts";
 import type { Output } from "../output.ts";
-import { listenForStop } from "../signals.ts";
+import { listenForStop, type StopRequest } from "../signals.ts";
 import { chooseDemoModel, demoAgentName, demoFile, demoTask, toLedgerFile } from "./agent.ts";
 import { howToUseRealModel } from "./choose-model.ts";
 import { deleteAll } from "./clean-up.ts";
@@ -28,37 +29,43 @@ export async function runDemo(context: Context): Promise<number> {
   const { about, real } = chooseDemoModel(context.config());
   output.line(`Model: ${about}${real ? "" : `; ${howToUseRealModel}`}.`);
   const stop = listenForStop();
-  const releases: (() => Promise<void>)[] = [() => Promise.resolve(stop.release())];
   try {
-    const redisUrl = await openRedis(context, releases);
-    const runId = `demo-${createIds().token().slice(0, 8)}`;
-    const dir = join(embeddedDir(context), "demo", runId);
-    mkdirSync(dir, { recursive: true });
-    // Apart from the user's runs, whose workers do not know this agent, and from what a demo that was ended left.
-    const prefix = `{drover-${runId}}`;
-    releases.push(() => deleteAll(redisUrl, prefix));
-    const drover = createDrover({ redis: redisUrl, prefix, logger: createSilentLogger() });
-    releases.push(drover.close);
-    // A Redis that is away is told here in its own words, and not as a worker that did not start.
-    await drover.list({ limit: 1 });
-    const director = createDirector(output, runId);
-    const crew = await startCrew({ names: ["A", "B"], redisUrl, prefix, dir, onReport: director.onReport });
-    releases.push(crew.stop);
-    output.line(`Workers: ${crew.members.map(({ name, pid }) => `${name} (process ${pid})`).join(", ")}.`);
-    const run = await drover.start(demoAgentName, demoTask, { runId });
-    output.line(`Run ${runId}: ${demoTask}\n`);
-    const result = await run.result({ timeoutMs: real ? realTimeoutMs : scriptedTimeoutMs, signal: stop.signal });
-    return await conclude(context, { run, result, crew, director, dir });
+    return await withReleases((later) => play(context, { stop, later, real }));
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     output.note("stopped");
-    return 130;
+    return stop.exitCode();
   } finally {
-    for (const release of releases.reverse()) await release();
+    stop.release();
   }
 }
 
-async function openRedis(context: Context, releases: (() => Promise<void>)[]): Promise<string> {
+type Playing = { stop: StopRequest; later: (release: Release) => void; real: boolean };
+
+async function play(context: Context, { stop, later, real }: Playing): Promise<number> {
+  const { output } = context;
+  const redisUrl = await openRedis(context, later);
+  const runId = `demo-${createIds().token().slice(0, 8)}`;
+  const dir = join(embeddedDir(context), "demo", runId);
+  mkdirSync(dir, { recursive: true });
+  // Apart from the user's runs, whose workers do not know this agent, and from what a demo that was ended left.
+  const prefix = `{drover-${runId}}`;
+  later(() => deleteAll(redisUrl, prefix));
+  const drover = createDrover({ redis: redisUrl, prefix, logger: createSilentLogger() });
+  later(drover.close);
+  // A Redis that is away is told here in its own words, and not as a worker that did not start.
+  await drover.list({ limit: 1 });
+  const director = createDirector(output, runId);
+  const crew = await startCrew({ names: ["A", "B"], redisUrl, prefix, dir, onReport: director.onReport });
+  later(crew.stop);
+  output.line(`Workers: ${crew.members.map(({ name, pid }) => `${name} (process ${pid})`).join(", ")}.`);
+  const run = await drover.start(demoAgentName, demoTask, { runId });
+  output.line(`Run ${runId}: ${demoTask}\n`);
+  const result = await run.result({ timeoutMs: real ? realTimeoutMs : scriptedTimeoutMs, signal: stop.signal });
+  return await conclude(context, { run, result, crew, director, dir });
+}
+
+async function openRedis(context: Context, later: Playing["later"]): Promise<string> {
   const { output } = context;
   const { redisUrl } = context.config();
   if (redisUrl !== undefined) {
@@ -67,7 +74,7 @@ async function openRedis(context: Context, releases: (() => Promise<void>)[]): P
   }
   const dir = embeddedDir(context);
   const redis = await startEmbeddedRedis({ dir, log: output.line });
-  releases.push(redis.stop);
+  later(redis.stop);
   output.line(`Redis: a private one in ${relative(context.dir, dir)}/ (append-only file, unix socket).`);
   return redis.url;
 }
