@@ -22,6 +22,7 @@ export type RunFilter = {
   cursor?: string | undefined;
 };
 
+const placePattern = /^\d{15}:[A-Za-z0-9._-]{1,128}$/;
 const time = z.int().min(0).max(999_999_999_999_999);
 const mostMetadataFields = 20;
 
@@ -45,10 +46,7 @@ const filterFields = {
     .regex(/^[A-Za-z0-9._-]{1,128}$/, "expected part of a run's id: 1 to 128 letters, digits, '-', '_' or '.'")
     .optional(),
   limit: z.int().min(1).optional(),
-  cursor: z
-    .string()
-    .regex(/^\d{15}:[A-Za-z0-9._-]{1,128}$/, "this is none of ours; pass one from the previous page, or none")
-    .optional(),
+  cursor: z.string().regex(placePattern, "this is none of ours; pass one from the previous page, or none").optional(),
 };
 const filterSchema = z.strictObject(filterFields);
 const countSchema = z.strictObject({ tenant: filterFields.tenant, agent: filterFields.agent });
@@ -99,6 +97,11 @@ export function fitsFilter(run: Sought, filter: RunFilter): boolean {
 /** A run's place in the order of creation, in which pages are given from the newest on: a page's cursor is one. */
 export function placeOf({ runId, createdAt }: Pick<Run, "runId" | "createdAt">): string {
   return `${String(Math.trunc(createdAt)).padStart(15, "0")}:${runId}`;
+}
+
+/** Whether a text is a place. What else lies among places was put there by another program. */
+export function isPlace(text: string): boolean {
+  return placePattern.test(text);
 }
 
 /** A cursor before the newest run. */

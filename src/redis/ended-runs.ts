@@ -1,7 +1,8 @@
 import { type EndedStatus, mayGo } from "../core/retention.ts";
+import { isPlace } from "../core/run-filter.ts";
 import type { Removal, RemovalOptions, RunStore } from "../ports.ts";
 import type { DampedWarning, RedisConnection } from "./connection.ts";
-import { type Keys, timeOfMember } from "./keys.ts";
+import { firstMember, type Keys, pastMembers, timeOfMember } from "./keys.ts";
 import { createEndNoter } from "./note-ends.ts";
 import { maxPage, runScript } from "./read.ts";
 import { readHeads } from "./read-heads.ts";
@@ -10,12 +11,17 @@ import { forgetEndsScript, removeSessionScript } from "./scripts.ts";
 
 type Context = { connection: RedisConnection; keys: Keys; warn: DampedWarning };
 
-/** As of one moment: a run that changes its status meanwhile is in one of them. KEYS: the listing sets. Returns the first of each. */
+/**
+ * As of one moment: a run that changes its status meanwhile is in one of them. KEYS: the listing sets. ARGV: 1 from, 2 to,
+ * 3 how many. Returns the first of each.
+ */
 const firstsScript = `
 local firsts = {}
-for _, list in ipairs(KEYS) do table.insert(firsts, redis.call('ZRANGE', list, 0, 0)[1]) end
+for i, list in ipairs(KEYS) do firsts[i] = redis.call('ZRANGEBYLEX', list, ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3]) end
 return firsts
 `;
+/** So many are looked at, lest the first is none of ours. */
+const firstsAtOnce = 20;
 
 /** What removes runs that have ended, and what they leave behind. */
 export function createEndedRuns(
@@ -53,11 +59,19 @@ export function createEndedRuns(
       return at === undefined ? undefined : Number(at);
     },
     async oldestCreation() {
-      const input = { keys: [...keys.listsByStatus], args: [] };
+      const input = { keys: [...keys.listsByStatus], args: [firstMember, pastMembers, firstsAtOnce] };
       const firsts = await connection.use((client) => runScript(client, firstsScript, input));
-      return firsts.length === 0 ? undefined : Math.min(...firsts.map((member) => timeOfMember(String(member))));
+      const times = (firsts as unknown as string[][]).map(firstTime).filter((at) => at !== undefined);
+      return times.length === 0 ? undefined : Math.min(...times);
     },
   };
+}
+
+/** When the first of these members was created; 0 if none of so many tells it: then nothing is known to be older. */
+function firstTime(members: string[]): number | undefined {
+  const first = members.find(isPlace);
+  if (first !== undefined) return timeOfMember(first);
+  return members.length < firstsAtOnce ? undefined : 0;
 }
 
 type Page = RemovalOptions & { status: EndedStatus; before: number; limit: number };

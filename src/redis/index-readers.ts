@@ -37,12 +37,18 @@ async function countRuns(
   if (agent !== undefined) {
     const fields = runStatuses.map((status) => `${status} ${agent}`);
     const counts = await connection.use((client) => client.hmget(key, ...fields));
-    return toCounts((_, index) => Number(counts[index] ?? 0));
+    return toCounts((_, index) => toCount(counts[index]));
   }
   const counts = Object.entries(await connection.use((client) => client.hgetall(key)));
   return toCounts((status) =>
-    counts.reduce((sum, [field, count]) => (field.startsWith(`${status} `) ? sum + Number(count) : sum), 0),
+    counts.reduce((sum, [field, count]) => (field.startsWith(`${status} `) ? sum + toCount(count) : sum), 0),
   );
+}
+
+/** What another program has put there counts for nothing. */
+function toCount(stored: string | null | undefined): number {
+  const count = Number(stored ?? 0);
+  return Number.isSafeInteger(count) && count > 0 ? count : 0;
 }
 
 /** As of one moment. KEYS: the listing sets. */

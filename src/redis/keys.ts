@@ -200,6 +200,10 @@ export function listTime(at: number): string {
   return String(Math.trunc(at)).padStart(15, "0");
 }
 
+/** Bounds of all members, for ranges: they begin with a digit. What lies outside another program has put there. */
+export const firstMember = "[0";
+export const pastMembers = "(:";
+
 export function timeOfMember(member: string): number {
   return Number(member.slice(0, 15));
 }

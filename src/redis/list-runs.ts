@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { type Run, runStatuses } from "../core/run.ts";
-import { fitsFilter, newestPlace, parseRunFilter, type RunFilter } from "../core/run-filter.ts";
+import { fitsFilter, isPlace, newestPlace, parseRunFilter, type RunFilter } from "../core/run-filter.ts";
 import type { RunPage } from "../ports.ts";
 import type { DampedWarning, RedisConnection } from "./connection.ts";
-import { type Keys, listTime, runIdOfMember } from "./keys.ts";
+import { firstMember, type Keys, listMember, listTime, pastMembers, runIdOfMember } from "./keys.ts";
 import { askEach, runScript } from "./read.ts";
 import { readHeads } from "./read-heads.ts";
 
@@ -38,19 +38,29 @@ export async function listRuns(context: ListContext, given: RunFilter): Promise<
   const walk = await chooseWalk(context, filter);
   const runs = await findWhole(context, filter);
   let { cursor } = filter;
-  for (let scanned = 0; scanned < walk.most && runs.length < limit; ) {
+  let scanned = 0;
+  for (let after = cursor; scanned < walk.most && runs.length < limit; ) {
     const left = limit - runs.length;
-    const count = Math.min(walk.atOnce, walk.isWhole && filter.search === undefined ? left : walk.most - scanned);
-    const { members, isEnd } = await readMembers(context, walk, cursor, count);
-    const fitting = await narrow(context, walk, filter, members);
+    const count = Math.min(walk.atOnce, takesAll(walk, filter) ? left : walk.most - scanned);
+    const { members, isEnd } = await readMembers(context, walk, after, count);
+    const places = members.filter(isPlace);
+    const fitting = await narrow(context, walk, filter, places);
     const taken = fitting.slice(0, left);
     runs.push(...(await loadHeads(context, taken)).filter((run) => fitsFilter(run, filter)));
     const isCut = taken.length < fitting.length;
     if (isEnd && !isCut) return { runs };
     scanned += members.length;
-    cursor = isCut ? taken.at(-1) : members.at(-1);
+    cursor = (isCut ? taken : places).at(-1) ?? cursor;
+    after = isCut ? cursor : members.at(-1);
   }
+  // Nothing but what others have put there: no place to go on from.
+  if (scanned > 0 && cursor === filter.cursor) return { runs };
   return { runs, cursor: cursor ?? newestPlace };
+}
+
+/** Whether whatever is found along the way fits. */
+function takesAll({ isWhole }: Walk, { search }: RunFilter): boolean {
+  return isWhole && search === undefined;
 }
 
 /**
@@ -65,8 +75,8 @@ async function chooseWalk({ connection, keys }: ListContext, filter: RunFilter):
     ...(session === undefined ? [] : [keys.listBySession(session)]),
     ...(tenant === undefined ? [] : [keys.listByTenant(tenant)]),
   ];
-  const start = createdBefore === undefined ? "+" : `(${listTime(createdBefore)}`;
-  const min = createdAfter === undefined ? "-" : `[${listTime(createdAfter)}`;
+  const start = createdBefore === undefined ? pastMembers : `(${listTime(createdBefore)}`;
+  const min = createdAfter === undefined ? firstMember : `[${listTime(createdAfter)}`;
   const isWhole = sets.length < 2 && metadata === undefined;
   const [atOnce, most] = sizesOf(isWhole, search);
   const walk = { start, min, isWhole, atOnce, most };
@@ -85,12 +95,7 @@ function sizesOf(isWhole: boolean, search: string | undefined): [atOnce: number,
 async function findWhole(context: ListContext, filter: RunFilter): Promise<Run[]> {
   const { search, cursor } = filter;
   if (search === undefined || cursor !== undefined) return [];
-  return (await loadHeads(context, [toMember(search)])).filter((run) => fitsFilter(run, filter));
-}
-
-/** A member whose time is not known. */
-function toMember(runId: string): string {
-  return `${listTime(0)}:${runId}`;
+  return (await loadRuns(context, [search])).filter(isRun).filter((run) => fitsFilter(run, filter));
 }
 
 /** As of one moment: a run that changes its status meanwhile is in one of them. KEYS: the indexes. ARGV: 1 from, 2 to, 3 how many. */
@@ -107,7 +112,7 @@ async function readMembers(
   count: number,
 ): Promise<{ members: string[]; isEnd: boolean }> {
   // Of two places to begin at, the one further down.
-  const from = after !== undefined && (start === "+" || after < start.slice(1)) ? `(${after}` : start;
+  const from = after !== undefined && after < start.slice(1) ? `(${after}` : start;
   const input = { keys: indexes, args: [from, min, count + 1] };
   const pages = await connection.use((client) => runScript(client, membersScript, input));
   const found = (pages as unknown as string[][]).filter((page) => page.length > 0);
@@ -162,12 +167,21 @@ function parseJson(json: string | null): unknown {
 }
 
 async function loadHeads(context: ListContext, members: string[]): Promise<Run[]> {
-  const runs: Run[] = [];
-  for (let from = 0; from < members.length; from += headsAtOnce) {
-    const ids = members.slice(from, from + headsAtOnce).map(runIdOfMember);
-    const found = await readHeads(context, ids, "a run is left out of a listing because its record cannot be read");
-    // One record that cannot be read must not hide the others.
-    runs.push(...found.filter((run) => run !== null && run !== undefined));
+  const runs = await loadRuns(context, members.map(runIdOfMember));
+  // One that is listed under a time which is not its own would come twice.
+  return runs.filter((run, index) => run && listMember(run) === members[index]).filter(isRun);
+}
+
+/** In the order of their ids. One record that cannot be read must not hide the others. */
+async function loadRuns(context: ListContext, ids: string[]): Promise<(Run | null | undefined)[]> {
+  const runs: (Run | null | undefined)[] = [];
+  for (let from = 0; from < ids.length; from += headsAtOnce) {
+    const some = ids.slice(from, from + headsAtOnce);
+    runs.push(...(await readHeads(context, some, "a run is left out of a listing because its record cannot be read")));
   }
   return runs;
+}
+
+function isRun(run: Run | null | undefined): run is Run {
+  return run !== null && run !== undefined;
 }

@@ -6,6 +6,14 @@ if redis.call('EXISTS', KEYS[1]) == 1 then return {0} end
 return {redis.call('ZREM', KEYS[2], ARGV[1])}
 `;
 
+/** Takes what has no head out of a listing. KEYS: 1 the listing, then the heads. ARGV: their members. */
+export const dropListedScript = `
+for i = 2, #KEYS do
+  if redis.call('EXISTS', KEYS[i]) == 0 then redis.call('ZREM', KEYS[1], ARGV[i - 1]) end
+end
+return {}
+`;
+
 /**
  * Removes a run whose record is damaged with all that is its own, if its head is still as it was read. What it was counted
  * under is told by the sets that it is found in.

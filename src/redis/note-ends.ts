@@ -1,6 +1,7 @@
 import type { EndedStatus } from "../core/retention.ts";
 import type { DampedWarning, RedisConnection } from "./connection.ts";
 import { type Keys, runIdOfMember } from "./keys.ts";
+import { dropListedScript } from "./lost-scripts.ts";
 import { runScript } from "./read.ts";
 import { readHeads } from "./read-heads.ts";
 import { redisErrorCode } from "./redis-error.ts";
@@ -40,10 +41,15 @@ async function noteFrom(context: Context, status: EndedStatus, place: string | u
   if (listed <= noted) return undefined;
   const from = place === undefined ? "-" : `(${place}`;
   const members = await connection.use((client) => client.zrangebylex(list, from, "+", "LIMIT", 0, looksAtOnce));
-  const runIds = members.map(runIdOfMember);
-  const scores = await readScores(context, ended, runIds);
-  const missing = runIds.filter((_, index) => scores[index] === null);
-  for (const run of await readHeads(context, missing, unread)) {
+  const scores = await readScores(context, ended, members.map(runIdOfMember));
+  const missing = members.filter((_, index) => scores[index] === null);
+  const runs = await readHeads(context, missing.map(runIdOfMember), unread);
+  await dropUnknown(
+    context,
+    list,
+    missing.filter((_, index) => runs[index] === null),
+  );
+  for (const run of runs) {
     if (run?.status !== status) continue;
     const { runId, revision, token, endedAt, updatedAt } = run;
     const input = { keys: [keys.run(runId).head, ended], args: [revision, token, endedAt ?? updatedAt, runId] };
@@ -55,4 +61,11 @@ async function noteFrom(context: Context, status: EndedStatus, place: string | u
 async function readScores({ connection }: Context, key: string, members: string[]): Promise<unknown[]> {
   if (members.length === 0) return [];
   return connection.use((client) => client.zmscore(key, ...members));
+}
+
+/** What is listed and not there was lost, or put there by another program. */
+async function dropUnknown({ connection, keys }: Context, list: string, members: string[]): Promise<void> {
+  if (members.length === 0) return;
+  const heads = members.map((member) => keys.run(runIdOfMember(member)).head);
+  await connection.use((client) => runScript(client, dropListedScript, { keys: [list, ...heads], args: members }));
 }

@@ -1,0 +1,116 @@
+// Catches: what another program writes into our sorted sets and lists stops whoever reads them, or keeps them for ever.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { created } from "../contract/run-fixtures.ts";
+import { type StoreSetup, setUpStore } from "./setup.ts";
+
+let setup: StoreSetup;
+beforeEach(() => {
+  setup = setUpStore();
+});
+afterEach(() => setup.close());
+
+const at = 1_000_000;
+/** None is a member of ours; some come before all of ours, some between them, some after. */
+const foreign = [
+  "",
+  " ",
+  "#",
+  "0",
+  "000",
+  "0000000010000",
+  "000000001000001",
+  "5:x",
+  "000000001000001:é",
+  "x",
+  "é",
+  "~",
+];
+
+async function spoil(key: string): Promise<void> {
+  await setup.cli("ZADD", key, ...foreign.flatMap((member) => ["0", member]));
+}
+
+describe("a listing that another program writes into", () => {
+  test("tells when its oldest run was created", async () => {
+    const { store, keys } = setup;
+    for (const list of keys.listsByStatus) await spoil(list);
+    expect(await store.oldestCreation()).toBeUndefined();
+    await created(store, { runId: "young", createdAt: at + 5 });
+    await created(store, { runId: "old", createdAt: at, status: "waiting", model: undefined });
+    expect(await store.oldestCreation()).toBe(at);
+  });
+
+  test("keeps what may be older if all that it begins with is none of ours", async () => {
+    const { store, keys, cli } = setup;
+    const flood = Array.from({ length: 30 }, (_, index) => ["0", `0000 ${index}`]).flat();
+    await cli("ZADD", keys.listByStatus("queued"), ...flood);
+    await created(store, { runId: "run-a", createdAt: at });
+    expect(await store.oldestCreation()).toBe(0);
+  });
+
+  test("is paged through, each run once", async () => {
+    const { store, keys, cli } = setup;
+    const runIds = Array.from({ length: 7 }, (_, index) => `run-${index}`);
+    for (const [index, runId] of runIds.entries()) await created(store, { runId, createdAt: at + index, tenant: "t" });
+    const lists = [...keys.listsByStatus, keys.listByTenant("t"), keys.listByAgent("assistant")];
+    for (const list of lists) {
+      await spoil(list);
+      await cli(
+        "ZADD",
+        list,
+        "0",
+        "000000000000007:run-3",
+        "0",
+        "000000001000006:run-3",
+        "0",
+        "x".repeat(16) + "run-4",
+      );
+    }
+    for (const filter of [{}, { tenant: "t" }, { tenant: "t", agent: "assistant" }, { search: "run" }]) {
+      for (const limit of [1, 2, 100]) {
+        const found: string[] = [];
+        let cursor: string | undefined;
+        do {
+          const page = await store.list({ ...filter, limit, cursor });
+          found.push(...page.runs.map(({ runId }) => runId));
+          cursor = page.cursor;
+        } while (cursor !== undefined);
+        expect(found).toEqual(runIds.toReversed());
+      }
+    }
+  });
+
+  test("ends where there is nothing else", async () => {
+    const { store, keys, cli } = setup;
+    const flood = Array.from({ length: 5_100 }, (_, index) => ["0", `0000 ${index}`]).flat();
+    await cli("ZADD", keys.listByStatus("queued"), ...flood);
+    let cursor: string | undefined;
+    let pages = 0;
+    do {
+      const page = await store.list({ limit: 100, cursor });
+      expect(page.runs).toEqual([]);
+      cursor = page.cursor;
+      pages += 1;
+    } while (cursor !== undefined);
+    expect(pages).toBe(1);
+  });
+
+  test("of runs that have ended is rid of it", async () => {
+    const { store, keys, cli } = setup;
+    await created(store, { runId: "over", createdAt: at, status: "completed", model: undefined, endedAt: at });
+    await spoil(keys.listByStatus("completed"));
+    await cli("ZADD", keys.ended("completed"), "1", "gone", "1", "a b");
+    await store.removeEnded("completed", at, 100);
+    expect(await store.oldestEnd("completed")).toBe(at);
+    expect(await cli("ZRANGE", keys.listByStatus("completed"), "0", "-1")).toEqual(["000000001000000:over"]);
+    expect((await store.count()).completed).toBe(1);
+  });
+});
+
+test("counts in which there are other words are numbers", async () => {
+  const { store, keys, cli } = setup;
+  await created(store, { runId: "run-a" });
+  await cli("HSET", keys.counts, "running assistant", "many", "failed assistant", "-3", "x", "y");
+  const counts = { ...Object.fromEntries(Object.keys(await store.count()).map((status) => [status, 0])), queued: 1 };
+  expect(await store.count({ agent: "assistant" })).toEqual(counts);
+});
