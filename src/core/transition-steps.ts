@@ -61,7 +61,8 @@ export function befallStep(draft: Draft, event: BefallingEvent): boolean {
     case "step_held":
       return held(draft, target, event);
     case "step_admitted":
-      if (!target.held) return false;
+      // As with the start of a call: what would begin now knows of the pause. Once resumed it stands at its gate again.
+      if (!target.held || draft.run.paused) return false;
       target.update({ hold: undefined, notBefore: undefined });
       return true;
     case "step_crashed":

@@ -23,6 +23,19 @@ test("a held step whose turn has come is owed under the same name, without a wai
   }
 });
 
+test("a held step of a run that was paused meanwhile is not let in; once that goes on, it waits as before", () => {
+  const begun = makeWorld();
+  for (const world of [begun, step(begun, answered(begun.run, [runPlan]))]) {
+    const held = step(world, { type: "step_held", step: ref(world), hold, until: 90_000 });
+    const paused = step(held, { type: "pause_requested", by: "ann", reason: "r" });
+    const admit = { type: "step_admitted" as const, step: ref(held) };
+    expect(step(paused, admit).run).toBe(paused.run);
+    const resumed = step(paused, { type: "resume_requested", by: "ann" });
+    expect(owed(resumed.run)).toEqual(owed(held.run).map((one) => ({ ...one, owedAt: expect.any(Number) })));
+    expect(step(resumed, { type: "step_admitted", step: ref(resumed) }).run).not.toBe(resumed.run);
+  }
+});
+
 test("a step that is held reported back: starts alone before do not count against it", () => {
   const world = makeWorld();
   const alone = step(world, { type: "step_isolated", step: ref(world), count: 1 });
