@@ -192,9 +192,9 @@ export interface ResponseStore {
   expireEvents(id: string, ms: number): Promise<void>;
   /**
    * Responses made, or put off to a time, before `before` (epoch ms), the oldest first, at most `limit`. `runId`: undefined
-   * if no record is left.
+   * if no record is left, null if it cannot be read.
    */
-  due(before: number, limit: number): Promise<{ id: string; runId: string | undefined }[]>;
+  due(before: number, limit: number): Promise<{ id: string; runId: string | null | undefined }[]>;
   /** Is not due before `at` (epoch ms) again. */
   postpone(id: string, at: number): Promise<void>;
 }

@@ -1,4 +1,4 @@
-import { toError } from "../core/errors.ts";
+import { isOutage, toError } from "../core/errors.ts";
 import { agesOf, type EndedStatus, type Retention } from "../core/retention.ts";
 import type { Run } from "../core/run.ts";
 import type { Clock, Logger, Presence, ResponseStore, RunStore, Signals, Telemetry } from "../ports.ts";
@@ -33,6 +33,7 @@ const longestMs = 1_500;
  * others to tell stays, and so does a child for whose result a call still waits.
  * Ages are by Redis's clock. What is left after a second and a half is left to the next call.
  *
+ * @throws what stood in the way of a part of it, after the others were done
  * @returns how many runs of each status were removed; statuses of which none was are absent.
  */
 export async function removeExpired(
@@ -43,16 +44,22 @@ export async function removeExpired(
   if (ages.length === 0) return {};
   const turn = createTurn(deps.clock);
   const removed: { [status in EndedStatus]?: number } = {};
-  for (const [status, ms] of ages) {
-    const count = await removeOfStatus(deps, turn, status, ms);
-    if (count > 0) removed[status] = count;
-  }
-  await removeResponses(deps, turn, ages);
   const longest = Math.max(...ages.map(([, ms]) => ms));
-  await removeSessions(deps, turn, longest);
-  await removeDefinitions(deps, turn);
-  await forgetAgents(deps, turn.startedAt - longest);
+  const parts = [
+    ...ages.map(([status, ms]) => async (): Promise<void> => {
+      const count = await removeOfStatus(deps, turn, status, ms);
+      if (count > 0) removed[status] = count;
+    }),
+    () => removeResponses(deps, turn, ages),
+    () => removeSessions(deps, turn, longest),
+    () => removeDefinitions(deps, turn),
+    () => forgetAgents(deps, turn.startedAt - longest),
+  ];
+  const failures: unknown[] = [];
+  // What stands in the way of one part says nothing of the others.
+  for (const part of parts) await part().catch((error: unknown) => failures.push(error));
   if (Object.keys(removed).length > 0) deps.logger.info({ ...removed }, "runs were removed: their retention is over");
+  if (failures.length > 0) throw failures[0];
   return removed;
 }
 
@@ -90,7 +97,10 @@ async function removeOfStatus(deps: RetentionDeps, turn: Turn, status: EndedStat
   }
 }
 
-/** A response goes once its run is gone; one whose run is there is looked at again when that may be. */
+/**
+ * A response goes once its run is gone; one whose run is there is looked at again when that may be, and one of which that
+ * cannot be told after the shortest age.
+ */
 async function removeResponses(deps: RetentionDeps, turn: Turn, ages: [EndedStatus, number][]): Promise<void> {
   const { responses, allRuns = deps.store } = deps;
   if (!responses) return;
@@ -98,11 +108,22 @@ async function removeResponses(deps: RetentionDeps, turn: Turn, ages: [EndedStat
   for (;;) {
     const due = await responses.due(turn.startedAt - shortest, pageSize);
     for (const { id, runId } of due) {
-      const run = runId === undefined ? null : await allRuns.load(runId);
-      if (!run) await responses.remove(id);
-      else await responses.postpone(id, nextLook(run, turn.startedAt, ages, shortest));
+      const run = await runOf(allRuns, runId);
+      if (run === null) await responses.remove(id);
+      else await responses.postpone(id, run ? nextLook(run, turn.startedAt, ages, shortest) : turn.startedAt);
     }
     if (due.length < pageSize || !(await turn.next())) return;
+  }
+}
+
+/** Null: there is none; undefined: its record, or that of the response, cannot be read here. */
+async function runOf(runs: Pick<RunStore, "load">, runId: string | null | undefined): Promise<Run | null | undefined> {
+  if (typeof runId !== "string") return runId === null ? undefined : null;
+  try {
+    return await runs.load(runId);
+  } catch (error) {
+    if (isOutage(error)) throw error;
+    return undefined;
   }
 }
 

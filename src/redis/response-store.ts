@@ -3,7 +3,7 @@ import { DroverError } from "../core/errors.ts";
 import type { ResponseRecord, ResponseStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
-import { runScript } from "./read.ts";
+import { askEach, runScript } from "./read.ts";
 import { parseStored } from "./run-codec.ts";
 
 const recordSchema: z.ZodType<ResponseRecord> = z.looseObject({
@@ -111,16 +111,22 @@ function createDue({
     async due(before, limit) {
       const range = ["-inf", `(${before}`, "LIMIT", 0, Math.min(limit, mostRead)] as const;
       const ids = await connection.use((client) => client.zrangebyscore(keys.responses, ...range));
-      const records = await connection.use((client) =>
-        Promise.all(ids.map((id) => client.hget(keys.response(id).head, "record"))),
-      );
-      return ids.map((id, index) => {
-        const json = records[index] ?? null;
-        return { id, runId: json === null ? undefined : decode(keys.response(id).head, json).runId };
-      });
+      const heads = ids.map((id) => keys.response(id).head);
+      const records = await askEach(connection, heads, (client, head) => client.hget(head, "record"));
+      return ids.map((id, index) => ({ id, runId: runIdOf(records[index] ?? null) }));
     },
     async postpone(id, at) {
       await connection.use((client) => client.zadd(keys.responses, "XX", at, id));
     },
   };
+}
+
+/** Undefined: there is no record; null: it cannot be read. */
+function runIdOf(json: string | Error | null): string | null | undefined {
+  if (json === null) return undefined;
+  try {
+    return json instanceof Error ? null : decode("", json).runId;
+  } catch {
+    return null;
+  }
 }

@@ -206,7 +206,7 @@ local held = redis.call('HGET', KEYS[1], ARGV[1])
 if held and string.find(held, 'open ' .. ARGV[3] .. ' ', 1, true) ~= 1 then return {held} end
 local target = ARGV[1]
 local head = not held and redis.call('EXISTS', KEYS[3]) == 0 and redis.call('LINDEX', KEYS[2], 0)
-if head then target = string.match(head, ':(.*)$') end
+if head then target = string.match(head, '^%d+:(.+)$') or target end
 local decision = 'open ' .. target .. ' ' .. (held and string.match(held, '[^ ]*$') or ARGV[2])
 redis.call('HSET', KEYS[1], ARGV[1], decision)
 return {decision}

@@ -5,8 +5,22 @@ import type { Keys } from "./keys.ts";
 import { runScript } from "./read.ts";
 import { claimInputScript } from "./scripts.ts";
 
-/** As of one moment. KEYS: 1 line, 2 messages. ARGV: 1 how many of the line. */
-const readScript = "return {redis.call('LRANGE', KEYS[1], 0, ARGV[1] - 1), redis.call('LLEN', KEYS[2])}";
+/**
+ * As of one moment. What another program has put into the line is taken out: nobody could tell that it is not a run's, and
+ * all behind it would wait. KEYS: 1 line, 2 messages. ARGV: 1 how many of the line.
+ */
+const readScript = `
+local entries
+repeat
+  entries = redis.call('LRANGE', KEYS[1], 0, ARGV[1] - 1)
+  local foreign = 0
+  for _, entry in ipairs(entries) do
+    local round = string.match(entry, '^([1-9]%d*):[%w._-]+$')
+    if not round or #round > 15 then foreign = foreign + redis.call('LREM', KEYS[1], 0, entry) end
+  end
+until foreign == 0
+return {entries, redis.call('LLEN', KEYS[2])}
+`;
 
 /** What is read and written of sessions beside the commits of their runs. */
 export function createSessionStore(

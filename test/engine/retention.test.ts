@@ -1,6 +1,7 @@
 // Catches: runs that stay for ever though they should go, runs that go though they should stay, a sweep without an end.
 import { expect, test } from "vitest";
-import { DroverError } from "../../src/core/errors.ts";
+import { DamagedRecord, DroverError } from "../../src/core/errors.ts";
+import type { Run } from "../../src/core/run.ts";
 import { createRetentionTurn, type RetentionDeps, removeExpired } from "../../src/engine/retention.ts";
 import { startSweeper } from "../../src/engine/sweep.ts";
 import type { Count, KnownAgent, Logger } from "../../src/ports.ts";
@@ -108,6 +109,46 @@ test("responses go with their runs, also where a run was deleted by hand or neve
   bench.clock.advance(hour + 1);
   await removeExpired(deps, { cancelled: hour, failed: 5 * hour });
   expect(await responses.get("resp_waits")).toBeUndefined();
+});
+
+test("a response of which nobody can tell whether its run is there is put off, and holds up no other", async () => {
+  const bench = makeBench();
+  const responses = createMemoryResponseStore(bench);
+  const record = { createdAt: bench.clock.now(), afterSeq: 0, request: {} };
+  for (const id of ["damaged", "unread", "gone"]) await responses.create({ ...record, id, runId: id });
+  const load = async (runId: string): Promise<Run | null> => {
+    if (runId === "damaged") throw new DamagedRecord("run damaged", "head is not JSON");
+    return bench.store.load(runId);
+  };
+  const due: typeof responses.due = async (...page) =>
+    (await responses.due(...page)).map(({ id, runId }) => ({ id, runId: id === "unread" ? null : runId }));
+  bench.clock.advance(2 * hour);
+  const deps = { ...depsOf(bench), store: { ...bench.store, load }, responses: { ...responses, due } };
+  await removeExpired(deps, { cancelled: hour });
+  expect(await responses.get("gone")).toBeUndefined();
+  expect(await responses.due(bench.clock.now(), 9)).toEqual([]);
+  expect((await responses.due(bench.clock.now() + 1, 9)).map(({ id }) => id)).toEqual(["damaged", "unread"]);
+});
+
+test("what stands in the way of one part holds up no other, and is told", async () => {
+  const bench = makeBench();
+  const presence = createMemoryPresence(bench);
+  const worker = { id: "w", host: "h", pid: 1, version: "1", startedAt: 0, seenAt: 0, queues: [], concurrency: 1 };
+  const old: KnownAgent = { name: "old", model: "m", tools: [], seenAt: 0 };
+  await presence.tell({ ...worker, running: 0, agents: [] }, [old], [], 1_000);
+  await cancelled(bench, ["one", "two"], "s1");
+  bench.clock.advance(2 * hour);
+  const broken = async (): Promise<never> => {
+    throw new DroverError("invalid", "another type");
+  };
+  const removeEnded: typeof bench.store.removeEnded = (status, ...page) =>
+    status === "completed" ? broken() : bench.store.removeEnded(status, ...page);
+  const store = { ...bench.store, removeEnded, oldestCreation: broken };
+  const deps = { ...depsOf(bench), store, presence };
+  await expect(removeExpired(deps, { completed: hour, cancelled: hour })).rejects.toThrow("another type");
+  expect(await bench.store.count()).toMatchObject({ cancelled: 0 });
+  expect((await bench.store.readSession("s1", 9)).messageCount).toBe(0);
+  expect(await presence.agents()).toEqual([]);
 });
 
 test("definitions go once all runs are gone that were there when they were last put, and not before", async () => {

@@ -1,6 +1,8 @@
 // Catches: what another program writes into our sorted sets and lists stops whoever reads them, or keeps them for ever.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createRedisResponseStore } from "../../src/redis/response-store.ts";
 import { created } from "../contract/run-fixtures.ts";
+import { begin, session } from "../contract/session-fixtures.ts";
 import { type StoreSetup, setUpStore } from "./setup.ts";
 
 let setup: StoreSetup;
@@ -113,4 +115,41 @@ test("counts in which there are other words are numbers", async () => {
   await cli("HSET", keys.counts, "running assistant", "many", "failed assistant", "-3", "x", "y");
   const counts = { ...Object.fromEntries(Object.keys(await store.count()).map((status) => [status, 0])), queued: 1 };
   expect(await store.count({ agent: "assistant" })).toEqual(counts);
+});
+
+test("[G3] the line of a session is rid of what no run has put there, and input finds its way past it", async () => {
+  const { store, keys, cli } = setup;
+  const { line } = keys.session(session);
+  await begin(store, "first");
+  await begin(store, "second");
+  await cli(
+    "LPUSH",
+    line,
+    "",
+    "x",
+    "NaN:x",
+    ":first",
+    "01:first",
+    "1e3:first",
+    "9".repeat(20) + ":x",
+    "1:\u00e9",
+    "1:",
+    "2",
+  );
+  expect(await store.claimInput(session, "input", "hash")).toMatchObject({ runId: "input" });
+  expect((await store.readSession(session, 1)).line).toEqual([{ runId: "first", round: 1 }]);
+  expect(await cli("LRANGE", line, "0", "-1")).toEqual(["1:first", "1:second"]);
+  expect(await store.claimInput(session, "other", "hash")).toMatchObject({ runId: "first" });
+});
+
+test("responses are looked at for removal past those whose record is none", async () => {
+  const { connection, keys, cli } = setup;
+  const responses = createRedisResponseStore({ connection, keys });
+  const record = { runId: "run-a", createdAt: 1, afterSeq: 0, request: {} };
+  for (const id of ["whole", "text", "type", "gone"]) await responses.create({ ...record, id });
+  await cli("HSET", keys.response("text").head, "record", "x");
+  await cli("DEL", keys.response("type").head, keys.response("gone").head);
+  await cli("SET", keys.response("type").head, "x");
+  const due = Object.fromEntries((await responses.due(2, 9)).map(({ id, runId }) => [id, runId]));
+  expect(due).toEqual({ whole: "run-a", text: null, type: null, gone: undefined });
 });
