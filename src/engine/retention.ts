@@ -156,11 +156,13 @@ const definitionMarginMs = 3_600_000;
  * Whoever executes a run with a definition that it was not executed with before sees to it that this one is kept. So one that
  * was put last before the oldest run was created is no run's any more.
  */
-async function removeDefinitions({ store }: RetentionDeps, turn: Turn): Promise<void> {
-  const oldest = Math.min(turn.startedAt, (await store.oldestCreation()) ?? turn.startedAt);
+async function removeDefinitions({ store }: RetentionDeps, { startedAt, next }: Turn): Promise<void> {
+  const oldest = (await store.oldestCreation()) ?? startedAt;
+  // By a clock that was ahead: it may have been created long ago.
+  if (oldest - startedAt > definitionMarginMs) return;
   for (;;) {
-    const removed = await store.removeDefinitions(oldest - definitionMarginMs, pageSize);
-    if (removed < pageSize || !(await turn.next())) return;
+    const removed = await store.removeDefinitions(Math.min(startedAt, oldest) - definitionMarginMs, pageSize);
+    if (removed < pageSize || !(await next())) return;
   }
 }
 

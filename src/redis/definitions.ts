@@ -33,6 +33,24 @@ redis.call('ZADD', KEYS[2], redis.call('TIME')[1] .. '000', ARGV[1])
 return {}
 `;
 
+/**
+ * Notes that the definitions were looked at, under a hash that none has. If they were not for long, versions may have been
+ * at work that keep no such times, with definitions which stand here as put long ago: all count as put now. Takes no memory
+ * first, so that a full Redis lets it write. KEYS: 1 when each was put last. ARGV: 1 for how long it may be left out (ms).
+ */
+const lookScript = `
+local now = redis.call('TIME')[1] .. '000'
+local looked = redis.call('ZSCORE', KEYS[1], '')
+redis.call('ZREM', KEYS[1], '')
+if not looked or now - looked > tonumber(ARGV[1]) then
+  for _, hash in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZADD', KEYS[1], now, hash) end
+end
+if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('ZADD', KEYS[1], now, '') end
+return {}
+`;
+/** Not longer than what is left to definitions when they are removed, see the engine's retention. */
+const unlookedMs = 1_800_000;
+
 /** KEYS: 1 when each was put last, then definitions. ARGV: 1 before when, then their hashes. Returns {how many went}. */
 const removeScript = `
 local gone = 0
@@ -44,6 +62,7 @@ for i = 2, #KEYS do
     gone = gone + 1
   end
 end
+if redis.call('ZCARD', KEYS[1]) == 1 then redis.call('ZREM', KEYS[1], '') end
 return {gone}
 `;
 
@@ -71,8 +90,10 @@ export function createDefinitions(
     async removeDefinitions(before, limit) {
       const count = Math.min(limit, maxPage);
       const put = keys.definitionsPut;
-      const range = ["-inf", `(${before}`, "LIMIT", 0, count] as const;
-      const hashes = await connection.use((client) => client.zrangebyscore(put, ...range));
+      await connection.use((client) => runScript(client, lookScript, { keys: [put], args: [unlookedMs] }));
+      const range = ["-inf", `(${before}`, "LIMIT", 0, count + 1] as const;
+      const found = await connection.use((client) => client.zrangebyscore(put, ...range));
+      const hashes = found.filter((hash) => hash !== "").slice(0, count);
       if (hashes.length === 0) return 0;
       const input = { keys: [put, ...hashes.map(keys.definition)], args: [before, ...hashes] };
       const [gone] = await connection.use((client) => runScript(client, removeScript, input));

@@ -177,6 +177,19 @@ test("definitions go once all runs are gone that were there when they were last 
   expect(await isKept("second")).toBe(false);
 });
 
+test("no definition goes while the oldest run is of a clock that was far ahead, and may be old", async () => {
+  const bench = makeBench();
+  const deps = depsOf(bench);
+  const definition = { name: "a", instructions: "", model: "m", provider: "p", tools: [], request: {}, limits: {} };
+  await bench.store.putDefinition("h", definition);
+  const oldestCreation = async (): Promise<number> => bench.clock.now() + 5 * hour;
+  bench.clock.advance(3 * hour);
+  await removeExpired({ ...deps, store: { ...bench.store, oldestCreation } }, { cancelled: hour });
+  expect(await bench.store.getDefinition("h")).toEqual(definition);
+  await removeExpired(deps, { cancelled: hour });
+  expect(await bench.store.getDefinition("h")).toBeNull();
+});
+
 test("agents that no worker has had for as long go, unless runs of theirs are left", async () => {
   const bench = makeBench();
   const presence = createMemoryPresence(bench);

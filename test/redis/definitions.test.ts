@@ -47,3 +47,21 @@ test("one that is put again stays, also while it is being removed", async () => 
   expect(await store.removeDefinitions(Date.now() - 60_000, 10)).toBe(1);
   expect(await cli("EXISTS", keys.definition("h"), keys.definitionsPut)).toBe(0);
 });
+
+test("none goes at the first look after a while without one: versions that note no times may have used it", async () => {
+  const { store, keys, cli } = setup;
+  const put = keys.definitionsPut;
+  const minuteAgo = Date.now() - 60_000;
+  await store.putDefinition("h", definition);
+  const age = (ms: number, ...which: string[]): Promise<unknown> =>
+    cli("ZADD", put, ...which.flatMap((hash) => [`${Date.now() - ms}`, hash]));
+  await age(9_000_000, "h");
+  expect(await store.removeDefinitions(minuteAgo, 10)).toBe(0);
+  await age(9_000_000, "h", "");
+  expect(await store.removeDefinitions(minuteAgo, 10)).toBe(0);
+  await age(9_000_000, "h");
+  await age(1_700_000, "");
+  expect(await store.removeDefinitions(minuteAgo, 10)).toBe(1);
+  expect(await store.getDefinition("h")).toBeNull();
+  expect(await cli("EXISTS", put)).toBe(0);
+});
