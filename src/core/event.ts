@@ -104,6 +104,8 @@ export type RunEvent =
       content: Content;
       outcome: ToolMessageOutcome;
       full?: FullResult | undefined;
+      /** What the run may hold, in bytes: a result that is over that by now is cut. */
+      maxBytes?: number | undefined;
     } & Timed)
   | ({
       type: "tool_failed";
@@ -129,6 +131,7 @@ export type RunEvent =
       content: Content;
       outcome: ToolMessageOutcome;
       full?: FullResult | undefined;
+      maxBytes?: number | undefined;
       end: ChildEnd;
       usage: Usage;
       fails?: RunError | undefined;

@@ -3,6 +3,7 @@
 import { baseOf, type Draft, joinIfSettled, log, replaceCall, settle } from "./change.ts";
 import { childIdOf } from "./child.ts";
 import type { CallPlan, PlannedCall, RunEvent, StepRef, StepTimes } from "./event.ts";
+import { fitToRun } from "./fit-bytes.ts";
 import { answerReader, type CallBase, familyReader, type OpenCall, type Run, schemaVersion } from "./run.ts";
 
 type EventOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
@@ -148,8 +149,7 @@ function ran(draft: Draft, event: EventOf<"tool_finished" | "tool_failed" | "too
   const call = owedCall(draft.run, event.step);
   if (!call || !takes(call, event.startToken)) return false;
   if (event.type === "tool_finished") {
-    const { content, outcome, full } = event;
-    settle(draft, call, { content, outcome, ...(full ? { full } : {}) }, event.times);
+    settle(draft, call, { outcome: event.outcome, ...fitToRun(draft.run, event, event.maxBytes) }, event.times);
     joinIfSettled(draft);
   } else if (event.type === "tool_failed") {
     const { error, nextAt, times } = event;

@@ -3,6 +3,7 @@
 import { baseOf, type Draft, endRun, joinIfSettled, log, replaceCall, settle } from "./change.ts";
 import { type CallChild, nameOfChildUsage, nextLookAt } from "./child.ts";
 import type { RunEvent } from "./event.ts";
+import { fitToRun } from "./fit-bytes.ts";
 import { addUsage, type OpenCall, type Run } from "./run.ts";
 import { named, owedCall } from "./transition-calls.ts";
 
@@ -75,12 +76,12 @@ function childLost(draft: Draft, call: ReadyCall): void {
 
 function childFinished(draft: Draft, call: ReadyCall, event: EventOf<"child_finished">): true {
   const { run } = draft;
-  const { content, outcome, full, end, usage, fails, times } = event;
+  const { outcome, end, usage, fails, times } = event;
   const childId = call.child.runId;
   log(draft, { type: "child_ended", ...named(call), childId, ...end, usage });
   const name = nameOfChildUsage(childId);
   if (!run.lateUsage.includes(name)) run.usage = addUsage(run.usage, usage);
-  settle(draft, call, { content, outcome, ...(full ? { full } : {}) }, times);
+  settle(draft, call, { outcome, ...fitToRun(run, event, event.maxBytes) }, times);
   if (fails) endRun(draft, { status: "failed", stopReason: "child_failed", error: fails });
   else joinIfSettled(draft);
   return true;

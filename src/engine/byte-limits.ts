@@ -1,11 +1,10 @@
 import { type Limits, tightenLimits } from "../core/agent.ts";
-import { contentBytes, messageBytes, textBytes } from "../core/bytes.ts";
+import { messageBytes } from "../core/bytes.ts";
 import type { Command } from "../core/command.ts";
 import { DroverError } from "../core/errors.ts";
 import { effectiveLimits, problemOfSize } from "../core/limits.ts";
 import { type Content, type Message, type ToolCall, toInputMessages } from "../core/message.ts";
 import type { StartPayload } from "../core/new-run.ts";
-import { resultTextOf } from "../core/result.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { AgentRegistry, RunStore } from "../ports.ts";
 
@@ -63,34 +62,4 @@ export function problemOfAnswer(
     `The model's answer is ${bytes} bytes, the limit of a message (maxMessageBytes) is ${maxMessageBytes}. ` +
     "Have the agent answer in parts or write to a tool, or retry the run with a higher maxMessageBytes."
   );
-}
-
-/**
- * A result as far as there is room for it: of a message, and of what the run may still keep. The tool has run, so it is not
- * refused: its text is cut, and the model reads that the rest is gone.
- *
- * @param room in bytes
- */
-export function fitResult(content: Content, room: number): Content {
-  // No character takes more than six bytes, as an escaped one does.
-  if (typeof content === "string" && content.length * 6 <= room) return content;
-  if (contentBytes(content) <= room) return content;
-  if (typeof content === "string") return fitText(content, room);
-  const texts = content.filter(({ type }) => type === "text" || type === "refusal");
-  const others = content.filter(({ type }) => type !== "text" && type !== "refusal");
-  const lost = `[${others.length} part(s) of this result, images or files, are too large to be kept and are left out here]`;
-  if (contentBytes(texts) + lost.length <= room && others.length > 0) return [...texts, { type: "text", text: lost }];
-  const text = fitText(resultTextOf(texts), room);
-  return others.length === 0 ? text : `${text}\n${lost}`;
-}
-
-function fitText(text: string, room: number): string {
-  let length = text.length;
-  while (textBytes(text.slice(0, length)) > room) {
-    length = Math.floor(length * Math.min(0.9, room / textBytes(text.slice(0, length))));
-  }
-  if (length === text.length) return text;
-  if (/[\uD800-\uDBFF]$/.test(text.slice(0, length))) length -= 1;
-  const note = `[the rest of this result, ${text.length - length} characters, is too large to be kept and is left out here]`;
-  return `${text.slice(0, length)}\n${note}`;
 }

@@ -169,7 +169,7 @@ async function finish(
   const kept = await keepResult(deps, agent, { run, open }, text);
   const event = toFinished(seen, { ...kept, isGood, text, answeredAt });
   const result = await deps.advance(run.runId, event, { head: run, pipeline: true });
-  await dropUnusedText(deps, { run, open, context }, kept.full, result.change !== null);
+  await dropUnusedText(deps, { run, open, context }, kept.full, result);
   const call = last?.role === "assistant" ? last.toolCalls?.find(({ callId }) => callId === open.callId) : undefined;
   if (result.change && call) {
     deps.telemetry.recordStep({

@@ -100,7 +100,7 @@ async function report(deps: RunStepDeps, agent: AgentCode, execution: Execution)
   const event = { ...toEvent(deps, agent, execution, kept), times: stepTimes(context, { calledAt, answeredAt }) };
   const commit = (): Promise<AdvanceResult> => deps.advance(run.runId, event, { head: run, pipeline: true });
   const result = await withOutcomeInHand(deps, held, commit);
-  await dropUnusedText(deps, execution, "full" in kept ? kept.full : undefined, result.change !== null);
+  await dropUnusedText(deps, execution, "full" in kept ? kept.full : undefined, result);
   if (result.change) {
     deps.telemetry.recordStep({
       kind: "tool",
@@ -169,7 +169,9 @@ async function execute(deps: RunStepDeps, agent: AgentCode, execution: Execution
 }
 
 /** A tool's outcome, its result cut for the model if need be. */
-type Kept = Exclude<ToolOutcome, { type: "ok" | "child" }> | { type: "ok"; content: Content; full?: FullResult };
+type Kept =
+  | Exclude<ToolOutcome, { type: "ok" | "child" }>
+  | { type: "ok"; content: Content; full?: FullResult; maxBytes: number };
 
 async function keepOutcome(
   deps: RunStepDeps,
@@ -181,10 +183,6 @@ async function keepOutcome(
   return { type: "ok", ...(await keepResult(deps, agent, execution, outcome.content)) };
 }
 
-function fullOf({ full }: Extract<Kept, { type: "ok" }>): { full?: FullResult } {
-  return full ? { full } : {};
-}
-
 type RanEvent = Extract<RunEvent, { type: "tool_finished" | "tool_unknown" | "tool_failed" }>;
 
 function toEvent(deps: RunStepDeps, agent: AgentCode, execution: Execution, outcome: Kept): RanEvent {
@@ -192,7 +190,7 @@ function toEvent(deps: RunStepDeps, agent: AgentCode, execution: Execution, outc
   const place = { step: context.step, ...(startToken ? { startToken } : {}) };
   switch (outcome.type) {
     case "ok":
-      return { type: "tool_finished", ...place, content: outcome.content, outcome: "ok", ...fullOf(outcome) };
+      return { ...outcome, type: "tool_finished", ...place, outcome: "ok" };
     case "failed":
       return { type: "tool_finished", ...place, content: outcome.message, outcome: "failed" };
     case "unknown": {

@@ -2,12 +2,10 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Limits } from "../../src/core/agent.ts";
-import type { ContentPart } from "../../src/core/message.ts";
 import { defineAgent } from "../../src/define-agent.ts";
-import { fitResult } from "../../src/engine/byte-limits.ts";
 import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { type Agent, type Bench, makeBench } from "./support.ts";
+import { type Agent, type Bench, makeBench, takeStep } from "./support.ts";
 
 const big = "x".repeat(5_000);
 const drainAll = { advanceTime: true, maxDeliveries: 200 };
@@ -120,22 +118,50 @@ test("a result over what there is room for is cut, and its tool is not called ag
   expect(result?.role === "tool" ? result.full?.bytes : 0).toBeLessThan(4_200);
 });
 
-test("text and parts of a result are fitted to the room there is", () => {
-  expect(fitResult("short", 100)).toBe("short");
-  expect(fitResult("é".repeat(20), 45)).toBe("é".repeat(20));
-  const cut = String(fitResult("😀".repeat(1_000), 1_000));
-  expect(Buffer.byteLength(cut)).toBeLessThan(1_200);
-  expect(cut).toMatch(/^(?:😀)+\n\[the rest of this result, \d+ characters, is too large to be kept/u);
-  const image: ContentPart = { type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(3_000)}` } };
-  const text: ContentPart = { type: "text", text: "seen" };
-  expect(fitResult([text, image], 10_000)).toEqual([text, image]);
-  expect(fitResult([text, image], 1_000)).toEqual([
-    text,
-    { type: "text", text: expect.stringContaining("1 part(s) of this result") },
-  ]);
-  expect(fitResult([{ type: "text", text: big }, image], 1_000)).toMatch(/^x+\n\[the rest of this result/);
-  // Also where there is hardly room to say so, and whatever kind of text it is.
-  expect(fitResult([text, image], 60)).toMatch(/^seen\n\[1 part\(s\) of this result, images or files, are too large/);
-  const refused: ContentPart = { type: "refusal", refusal: "no, ".repeat(100) };
-  expect(fitResult([refused], 40)).toMatch(/^no, .*\n\[the rest of this result, \d+ characters/s);
+test("results of calls at once are cut to what the run may hold together, and what was cut out of them is not left behind", async () => {
+  const bench = makeBench();
+  const all = Promise.withResolvers<void>();
+  let begun = 0;
+  const wide = defineTool({
+    name: "wide",
+    description: "Looks far.",
+    parameters: z.object({ size: z.number().describe("characters") }),
+    effect: "read",
+    maxResultTokens: 100,
+    async execute({ size }) {
+      begun += 1;
+      if (begun === 6) all.resolve();
+      await all.promise;
+      return "word ".repeat(size / 5);
+    },
+  });
+  // What is cut out of the last ones is kept beside the transcript, of the others with the message.
+  const sizes = [4_000, 4_005, 4_010, 4_015, 15_000, 15_005];
+  const model = scriptedModel([{ toolCalls: sizes.map((size) => ({ name: "wide", arguments: { size } })) }, "done"]);
+  const refs: string[] = [];
+  const putOutput: typeof bench.store.putOutput = async (runId, ref, text) => {
+    refs.push(ref);
+    await bench.store.putOutput(runId, ref, text);
+  };
+  const agent = defineAgent({
+    ...{ name: "a", instructions: "Look.", model, tools: [wide] },
+    limits: { maxBytes: 24_000 },
+  });
+  const engine = bench.process({ agents: [agent], store: { ...bench.store, putOutput } });
+  await engine.client.start("a", "go", { runId: "r" });
+  const first = takeStep(bench);
+  first.end(await engine.runStep(first.delivery));
+  const taken = sizes.map(() => takeStep(bench));
+  await Promise.all(taken.map(async ({ delivery, end }) => end(await engine.runStep(delivery))));
+  const head = await bench.store.load("r");
+  // Notes and the feed's entries come on top.
+  expect(head?.bytes).toBeLessThan(24_000 + 6 * 700);
+  const messages = (await bench.store.readMessages("r", 0, 99)).filter(({ role }) => role === "tool");
+  expect(messages).toHaveLength(6);
+  const kept = messages.map((message) => (message.role === "tool" ? message.full?.ref : undefined));
+  expect(refs).toHaveLength(2);
+  for (const ref of refs) {
+    expect((await bench.store.readOutput("r", ref, 0, 9)) !== undefined).toBe(kept.includes(ref));
+  }
+  expect(messages.filter(({ content }) => /is too large to be kept/.test(String(content))).length).toBeGreaterThan(1);
 });

@@ -1,10 +1,11 @@
 // Catches: kept text that nothing points at and that stays for good, or a winner's that goes.
 import { expect, test } from "vitest";
+import type { AdvanceResult } from "../../src/engine/advance.ts";
 import { dropUnusedText } from "../../src/engine/keep-result.ts";
 import type { StepContext } from "../../src/engine/step.ts";
 import type { Logger, RunStore } from "../../src/ports.ts";
 import { createMemoryRunStore } from "../../src/testing/memory-run-store.ts";
-import { newRun, openCall } from "../contract/run-fixtures.ts";
+import { change, committed, created, newRun, openCall, toolResult } from "../contract/run-fixtures.ts";
 
 const run = newRun();
 const open = openCall(1);
@@ -14,12 +15,19 @@ const allRefs = ["call-1-1.mine", "call-1-1.lost", "call-1-10.other"];
 const logged: string[] = [];
 const logger = { debug: (_fields: unknown, text: string) => logged.push(text) } as unknown as Logger;
 
+/** What became of a result: a change that holds it, or none. */
+function outcomeOf(isTaken: boolean, kept: typeof full | undefined): AdvanceResult {
+  if (!isTaken) return { run: null, change: null };
+  const result = { ...toolResult(open.callId, "short"), ...(kept ? { full: kept } : {}) };
+  return { run, change: change(run, {}, { results: [result] }) };
+}
+
 async function leftAfter(deliveries: number, isTaken: boolean, kept: typeof full | undefined): Promise<string[]> {
   const store = createMemoryRunStore();
   const refs = ["call-1-1.mine", "call-1-1.lost", "call-1-10.other"];
   for (const ref of refs) await store.putOutput(run.runId, ref, ref);
   const context = { delivery: { deliveries } } as StepContext;
-  await dropUnusedText({ store, logger }, { run, open, context }, kept, isTaken);
+  await dropUnusedText({ store, logger }, { run, open, context }, kept, outcomeOf(isTaken, kept));
   const found = await Promise.all(refs.map((ref) => store.readOutput(run.runId, ref, 0, 99)));
   return found.filter((text) => text !== undefined);
 }
@@ -44,6 +52,29 @@ test.each<[string, number, boolean, typeof full | undefined, string[]]>([
 test("trouble with the store does not spoil a step that was committed", async () => {
   const store = { dropOutputs: () => Promise.reject(new Error("away")) } as unknown as RunStore;
   const context = { delivery: { deliveries: 2 } } as StepContext;
-  await dropUnusedText({ store, logger }, { run, open, context }, full, true);
+  await dropUnusedText({ store, logger }, { run, open, context }, full, outcomeOf(true, full));
   expect(logged).toHaveLength(1);
+});
+
+test("one whose result was taken and never acknowledged keeps its text, and one whose result was cut drops it", async () => {
+  const store = createMemoryRunStore();
+  const context = { delivery: { deliveries: 1 } } as StepContext;
+  const isLeft = async (result: AdvanceResult): Promise<boolean> => {
+    await store.putOutput(run.runId, full.ref, "text");
+    await dropUnusedText({ store, logger }, { run, open, context }, full, result);
+    return (await store.readOutput(run.runId, full.ref, 0, 99)) !== undefined;
+  };
+  const head = await created(store, { runId: run.runId });
+  expect(await isLeft({ run: head, change: null })).toBe(false);
+  const results = [{ ...toolResult(open.callId, "short"), full }];
+  const after = await committed(store, change(head, {}, { results }));
+  expect(await isLeft({ run: after, change: null })).toBe(true);
+  const others = [{ ...toolResult(open.callId, "short"), full: { ...full, ref: "call-1-1.other" } }];
+  expect(await isLeft({ run: await committed(store, change(after, {}, { results: others })), change: null })).toBe(
+    false,
+  );
+  // The last one of its turn goes into the transcript at once.
+  const append = results.map((message) => ({ type: "message" as const, message }));
+  expect(await isLeft({ run, change: change(run, {}, { append }) })).toBe(true);
+  expect(await isLeft(outcomeOf(true, undefined))).toBe(false);
 });
