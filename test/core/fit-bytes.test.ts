@@ -26,6 +26,11 @@ test("text and parts of a result are fitted to the room there is", () => {
   expect(fitToBytes([refused], 40)).toMatch(/^no, .*\n\[the rest of this result, \d+ characters/s);
 });
 
+test("no character is cut in half", () => {
+  for (let room = 40; room < 60; room += 1)
+    expect(String(fitToBytes("😀".repeat(100), room)).isWellFormed()).toBe(true);
+});
+
 const full: FullResult = {
   name: "call-1-1",
   runId: "r",
