@@ -48,6 +48,12 @@ export function hold(run: Run, bytes: number): void {
   run.bytes = (run.bytes ?? 0) + bytes;
 }
 
+/** Whether these may be kept as well, by what was said that the run may hold. */
+export function hasRoom(run: Run, messages: readonly Message[], maxBytes: number | undefined): boolean {
+  if (maxBytes === undefined) return true;
+  return messages.reduce((sum, message) => sum + messageBytes(message), run.bytes ?? 0) <= maxBytes;
+}
+
 /** Appends something new to the transcript and returns the message's index. */
 export function append(draft: Draft, message: Message): number {
   hold(draft.run, messageBytes(message));

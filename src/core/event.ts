@@ -172,8 +172,16 @@ export type RunEvent =
       content: Content;
       checkedBy?: Record<string, unknown> | undefined;
       decisionId?: string | undefined;
+      /** What the run may hold, in bytes: it takes no answer and no input that is over that. */
+      maxBytes?: number | undefined;
     }
-  | { type: "input_received"; inputId: string; messages: Message[]; by?: string | undefined }
+  | {
+      type: "input_received";
+      inputId: string;
+      messages: Message[];
+      by?: string | undefined;
+      maxBytes?: number | undefined;
+    }
   /** The time has come for a run to join its session's line. `round`: of the place that it had when this was found. */
   | { type: "session_joined"; round: number }
   /** Another run of its session goes first. */

@@ -2,7 +2,7 @@
 // transition.ts, whose invariants hold here too.
 
 import { canonical } from "./canonical.ts";
-import { type Draft, endRun, joinIfSettled, log, settle } from "./change.ts";
+import { type Draft, endRun, hasRoom, joinIfSettled, log, settle } from "./change.ts";
 import type { RunEvent } from "./event.ts";
 import type { OpenCall } from "./run.ts";
 import { hashOf, makeReady, named, unknown, unknownText } from "./transition-calls.ts";
@@ -29,6 +29,7 @@ export function decide(draft: Draft, event: EventOf<"approved" | "denied" | "ans
       return true;
     case "answered":
       if (call.state !== "answer" || !isCheckedFor(call, event)) return false;
+      if (!hasRoom(draft.run, [{ role: "user", content: event.content }], event.maxBytes)) return false;
       log(draft, { type: "answered", ...named(call), by });
       settle(draft, call, { content: event.content, outcome: "ok", answered: said });
       joinIfSettled(draft);

@@ -9,7 +9,7 @@
 // T5. A started call that is not repeatable becomes ready again only by a person's word (invariant 4).
 
 import { messageBytes } from "./bytes.ts";
-import { append, type Change, type Draft, endRun, finish, hold, log, makeDraft, oweModel } from "./change.ts";
+import { append, type Change, type Draft, endRun, finish, hasRoom, hold, log, makeDraft, oweModel } from "./change.ts";
 import type { RunParent } from "./child.ts";
 import type { EventMeta, RunEvent } from "./event.ts";
 import { deadlineAtBegin } from "./limits.ts";
@@ -220,6 +220,7 @@ const inputIdsKept = 32;
 function inputReceived(draft: Draft, event: EventOf<"input_received">): boolean {
   const { run } = draft;
   if (run.inputIds.includes(event.inputId) || event.messages.length === 0) return false;
+  if (!hasRoom(run, event.messages, event.maxBytes)) return false;
   remember(run, event.inputId);
   run.pendingInput = [...run.pendingInput, ...event.messages];
   for (const message of event.messages) hold(run, messageBytes(message));

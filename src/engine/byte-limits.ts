@@ -21,17 +21,33 @@ export function refuseOversizeStart(agents: AgentRegistry, { agent, input, limit
   if (problem) throw new DroverError("too_large", `The run was not started: ${problem}.`);
 }
 
-/** @throws DroverError "too_large" naming field, size and limit */
-export async function refuseOversizeCommand(
+type Sized = Extract<Command, { type: "input_received" | "answered" }>;
+
+function isSized(command: Command): command is Sized {
+  return command.type === "input_received" || command.type === "answered";
+}
+
+/**
+ * A command that fits the run as it is. It says what the run may hold, for others may give it more before this is committed.
+ *
+ * @throws DroverError "too_large" naming field, size and limit
+ */
+export async function withinLimits(
   { store, agents }: { store: Pick<RunStore, "load">; agents: AgentRegistry },
   runId: string,
   command: Command,
-): Promise<void> {
-  if (command.type !== "input_received" && command.type !== "answered") return;
+): Promise<Command> {
+  if (!isSized(command)) return command;
   const run = await store.load(runId);
-  // What is sent again was taken already, and who has ended takes nothing: both are told so.
-  if (!run || isEnded(run)) return;
-  if (command.type === "input_received" && run.inputIds.includes(command.inputId)) return;
+  if (!run) return command;
+  refuseOversizeCommand(agents, run, command);
+  const { maxBytes } = limitsOf(agents, run);
+  return maxBytes === undefined ? command : { ...command, maxBytes };
+}
+
+/** @throws DroverError "too_large" naming field, size and limit */
+export function refuseOversizeCommand(agents: AgentRegistry, run: Run, command: Command): void {
+  if (!isSized(command) || wasTaken(run, command)) return;
   const [field, messages] =
     command.type === "answered" ? ["answer", [asMessage(command.content)]] : ["input", command.messages];
   const problem = problemOfSize(messages as Message[], limitsOf(agents, run), {
@@ -39,6 +55,13 @@ export async function refuseOversizeCommand(
     field: String(field),
   });
   if (problem) throw new DroverError("too_large", `The run was left as it is: ${problem}.`);
+}
+
+/** What is sent again was taken already, and who has ended takes nothing: both are told so. */
+function wasTaken(run: Run, command: Sized): boolean {
+  if (isEnded(run)) return true;
+  if (command.type === "input_received") return run.inputIds.includes(command.inputId);
+  return !run.calls.some(({ callId, state }) => callId === command.callId && state === "answer");
 }
 
 function asMessage(content: Content): Message {

@@ -1,4 +1,5 @@
 import type { Limits, ToolSpec } from "../core/agent.ts";
+import type { Change } from "../core/change.ts";
 import type { Command } from "../core/command.ts";
 import { DroverError, unknownRun } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
@@ -22,7 +23,7 @@ import type {
   Telemetry,
 } from "../ports.ts";
 import type { Advance } from "./advance.ts";
-import { refuseOversizeCommand, refuseOversizeStart } from "./byte-limits.ts";
+import { refuseOversizeCommand, refuseOversizeStart, withinLimits } from "./byte-limits.ts";
 import { nameProblem } from "./caller-tools.ts";
 import { checkCommand } from "./command.ts";
 import { createRun, hashInput } from "./create-run.ts";
@@ -107,7 +108,7 @@ export type Client = {
 };
 
 export function createClient(deps: ClientDeps): Client {
-  const { store, signals, ids, logger, advance } = deps;
+  const { store, signals, ids, logger } = deps;
 
   async function startOrInject(runId: string, payload: StartPayload, options: StartOptions): Promise<Run> {
     const { session, whenBusy } = payload;
@@ -125,9 +126,7 @@ export function createClient(deps: ClientDeps): Client {
   async function command(runId: string, event: Command): Promise<{ run: Run; applied: boolean }> {
     checkCommand(event, deps.payloadLimitBytes);
     await deps.clock.ready?.();
-    await refuseOversizeCommand(deps, runId, event);
-    const { run, change } = await advance(runId, event, { sweepable: true });
-    if (!run) throw unknownRun(runId);
+    const { run, change } = await applyCommand(deps, runId, event);
     if (change) {
       // It is committed: whoever works on the run finds out by its next commit.
       await quietly(logger, { runId }, "a change of a run could not be announced", () => signals.announce(runId));
@@ -165,6 +164,20 @@ export function createClient(deps: ClientDeps): Client {
 
     command,
   };
+}
+
+/** @throws DroverError "too_large" "not_found" */
+async function applyCommand(
+  deps: ClientDeps,
+  runId: string,
+  event: Command,
+): Promise<{ run: Run; change: Change | null }> {
+  const sized = await withinLimits(deps, runId, event);
+  const { run, change } = await deps.advance(runId, sized, { sweepable: true });
+  if (!run) throw unknownRun(runId);
+  // What others have given it meanwhile may have taken the room.
+  if (!change) refuseOversizeCommand(deps.agents, run, event);
+  return { run, change };
 }
 
 async function reject(

@@ -44,6 +44,18 @@ function entriesOf(world: World, event: RunEvent, at: number = world.clock + 1):
   return transition(world.run, event, { at, token: "t" })?.entries ?? [];
 }
 
+test("no answer and no input is taken that is over what the run may hold", () => {
+  const { run } = open(asks);
+  const held = run.bytes ?? 0;
+  const meta = { at: 1_010, token: "t" };
+  expect(transition(run, answer({ maxBytes: held + 50 }), meta)).toBeNull();
+  expect(transition(run, answer({ maxBytes: held + 5_000 }), meta)).not.toBeNull();
+  const input: RunEvent = { type: "input_received", inputId: "i", messages: [{ role: "user", content: "and?" }] };
+  expect(transition(run, { ...input, maxBytes: held + 50 }, meta)).toBeNull();
+  // A record of an older version does not tell what it holds.
+  expect(transition({ ...run, bytes: undefined }, { ...input, maxBytes: held + 50 }, meta)).not.toBeNull();
+});
+
 describe("a call that is answered from outside", () => {
   test("waits, owing nothing but the look at its expiry, and says so in the feed", () => {
     const begun = makeWorld();

@@ -81,6 +81,33 @@ test("input for a run that goes on is refused by the same limits, and by what th
   await expect(handle.send(big)).rejects.toMatchObject({ code: "not_allowed" });
 });
 
+test("inputs and answers given at once take no more room together than there is, and who comes too late is told", async () => {
+  const bench = makeBench();
+  const model = scriptedModel([{ toolCalls: ["ask", "ask"].map((name, n) => ({ name, arguments: { n } })) }]);
+  const ask = {
+    name: "ask",
+    description: "Asks.",
+    parameters: { type: "object", properties: { n: { type: "number" } } },
+  };
+  const agent = defineAgent({ name: "a", instructions: "Ask.", model, limits: { maxBytes: 9_500 } });
+  const engine = bench.process({ agents: [agent] });
+  await engine.client.start("a", "go", { runId: "r", tools: [ask] });
+  await bench.queue.drain(engine.runStep, { advanceTime: false });
+  const some = "y".repeat(3_000);
+  const handle = engine.handle("r");
+  const refused = { code: "too_large", message: expect.stringMatching(/and the run holds \d+, .*9500/) };
+  const sent = await Promise.allSettled(["1", "2", "3"].map((inputId) => handle.send(some, { inputId })));
+  expect(sent.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected"]);
+  expect(sent[2]).toMatchObject({ reason: refused });
+  expect(await bench.store.load("r")).toMatchObject({ pendingInput: [{ content: some }, { content: some }] });
+  const answer = (callId: string, content: string): Promise<unknown> =>
+    engine.client.command("r", { type: "answered", callId, by: "ann", content });
+  const given = await Promise.allSettled(["call-1-1", "call-1-2"].map((callId) => answer(callId, "z".repeat(700))));
+  expect(given).toMatchObject([{ status: "fulfilled" }, { status: "rejected", reason: refused }]);
+  // One that was given before is not refused for its size.
+  expect(await answer("call-1-1", "z".repeat(700))).toMatchObject({ applied: false });
+});
+
 test("[G9] an answer over the limit ends the run, which goes on from there with a higher one", async () => {
   const bench = makeBench();
   const agent = agentOf([call(10), big, big], { maxMessageBytes: 4_000 });
