@@ -7,8 +7,10 @@ import type { AgentCode, ModelClient } from "../ports.ts";
 import type { Tool, ToolContext } from "../tools/define-tool.ts";
 import { createToolCaller } from "../tools/tool-caller.ts";
 import type { Execution } from "./execution.ts";
+import type { ModelCall } from "./ledger.ts";
 import { randomFor, stableName } from "./random.ts";
 import { modelOf, type Scripts } from "./script.ts";
+import { knownSeq } from "./witness.ts";
 
 export type ChaosAgentOptions = {
   scripts: Scripts;
@@ -22,7 +24,7 @@ export type ChaosAgentOptions = {
   /** The agents there are: a tool that hands work to another is one that is stubbed. */
   knows: (agent: string) => boolean;
   /** Told of every model call before it is made. */
-  onModelCall?: ((call: { runId: string; turn: number; attempt: number }) => void) | undefined;
+  onModelCall?: ((call: Omit<ModelCall, "pid" | "at">) => void) | undefined;
   /** Whether a model's text comes in one piece, when it is done: when a piece is published is a matter of real time. */
   inOnePiece?: boolean | undefined;
 };
@@ -75,7 +77,7 @@ function watchedModel(model: ModelClient, { onModelCall }: ChaosAgentOptions): M
   return {
     call(request) {
       const { runId, turn, attempt } = request;
-      onModelCall({ runId, turn, attempt });
+      onModelCall({ runId, turn, attempt, seq: knownSeq() });
       return model.call(request);
     },
   };
@@ -110,9 +112,11 @@ export function watchTool(tool: Tool, note: ChaosAgentOptions["note"]): Tool {
     execute: async (args, context) => {
       const { runId, callId, idempotencyKey: key, attempt } = context;
       const tell = (
-        what: { type: "begun" } | { type: "ended"; outcome: "ok" | "retry" | "failed" | "threw"; result?: string },
+        what:
+          | { type: "begun"; seq: number | undefined }
+          | { type: "ended"; outcome: "ok" | "retry" | "failed" | "threw"; result?: string },
       ) => note({ ...what, tool: tool.name, runId, callId, key, attempt, pid: process.pid, at: Date.now() });
-      tell({ type: "begun" });
+      tell({ type: "begun", seq: knownSeq() });
       try {
         const value = await tool.execute(args, context);
         tell({ type: "ended", outcome: "ok", result: hashOf(value) });
@@ -130,7 +134,8 @@ function outcomeOf(thrown: unknown): "retry" | "failed" | "threw" {
   return thrown instanceof PermanentError ? "failed" : "threw";
 }
 
-function hashOf(value: unknown): string {
+/** What is noted of a result. */
+export function hashOf(value: unknown): string {
   return hashText(JSON.stringify(value) ?? "undefined").slice(0, 12);
 }
 

@@ -1,5 +1,10 @@
 import { type Random, randomFor } from "./random.ts";
 
+/** What a run is started with. */
+export function inputOf(runId: string): string {
+  return `chaos ${runId}`;
+}
+
 /** What people do about one run: told by its id and the seed alone. */
 export type Doings = {
   delayMs?: number | undefined;

@@ -25,7 +25,7 @@ export type JudgedTool = {
 
 /** A span of time in which nothing was to begin, in epoch ms; it may not be over. */
 export type Window = { from: number; to: number };
-/** A process that was frozen. */
+/** A process that did nothing: it was frozen, or a tool kept its thread. */
 export type Frozen = Window & { pid: number };
 
 /** A child of the run, as it is: the text of its answer if it completed. */
@@ -44,6 +44,8 @@ export type Evidence = {
   /** Of this run. */
   executions: readonly Execution[];
   tools: ReadonlyMap<string, JudgedTool>;
+  /** What it was started with; undefined: not known. */
+  asked?: string | undefined;
   /** What its model was to say; undefined: not known. */
   script?: Script | undefined;
   /** Of this run, in the order in which they were made; undefined: nobody noted them. */
@@ -54,7 +56,7 @@ export type Evidence = {
   input?: { text: string; taken: boolean } | undefined;
   /** Its transcript as it was when it was last retried. */
   before?: readonly Message[] | undefined;
-  /** When the fleet was paused, and which processes were frozen when. */
+  /** When the fleet was paused, and which processes could not have heard of anything when; these may overlap. */
   fleetPauses?: readonly Window[] | undefined;
   frozen?: readonly Frozen[] | undefined;
   /** How it ends when nobody disturbs it; undefined: anyhow. */

@@ -19,7 +19,7 @@ const shared = {
  * - `effect`: an effect took place, as the tool itself tells (`recordEffect` of drover/testing).
  */
 export const executionSchema: z.ZodType<Execution> = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("begun"), ...shared }),
+  z.object({ type: z.literal("begun"), ...shared, seq: z.int().optional() }),
   z.object({
     type: z.literal("ended"),
     ...shared,
@@ -38,7 +38,8 @@ export type Place = {
   pid: number;
   at: number;
 };
-export type Begun = Place & { type: "begun" };
+/** `seq`: the last entry of its run's feed that its step knew of. */
+export type Begun = Place & { type: "begun"; seq?: number | undefined };
 export type Ended = Place & {
   type: "ended";
   outcome: "ok" | "retry" | "failed" | "threw";

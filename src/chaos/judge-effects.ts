@@ -1,4 +1,6 @@
-import type { ToolMessage } from "../core/message.ts";
+import { isCut, type ToolMessage, textOf } from "../core/message.ts";
+import { hashText } from "../engine/hash.ts";
+import { hashOf } from "./chaos-agent.ts";
 import type { Evidence, Finding, JudgedTool } from "./evidence.ts";
 import type { Begun, Ended, Execution } from "./execution.ts";
 
@@ -40,7 +42,7 @@ export function judgeEffects({ runId, executions, tools, messages, feed }: Evide
     ...problemsOfRepeats(call, timesAllowed(feed, call.callId)),
     ...(settled.has(call.callId) ? [] : [`${call.name} ran as ${call.callId}, which is no call of its transcript`]),
     ...(denied.has(call.callId) ? [`${call.name} ran though ${call.callId} was denied`] : []),
-    ...(call.tool?.asks && !approved.has(call.callId)
+    ...((call.tool?.asks && !approved.has(call.callId)) || ranUnasked(call, feed)
       ? [`${call.name} ran as ${call.callId} before anybody approved it`]
       : []),
   ]);
@@ -51,6 +53,18 @@ export function judgeEffects({ runId, executions, tools, messages, feed }: Evide
   return [...problems, ...repeated.map((effect) => `the effect ${effect} took place more than once`)].map(
     (message): Finding => ({ kind: "effect", runId, message }),
   );
+}
+
+/** Whether it ran by what was known when a person was still to be asked about it, or was asked and had not answered yet. */
+function ranUnasked({ callId, tool, begun }: OfCall, feed: Evidence["feed"]): boolean {
+  return begun.some(({ seq }) => {
+    if (seq === undefined) return false;
+    const last = feed.findLast(
+      (entry) =>
+        (entry.type === "approval_asked" || entry.type === "approved") && entry.callId === callId && entry.seq <= seq,
+    );
+    return last?.type === "approval_asked" || (tool?.asks === true && last === undefined);
+  });
 }
 
 /** Once, and again whenever a person was told that the outcome is not known and said so. */
@@ -65,9 +79,8 @@ function timesAllowed(feed: Evidence["feed"], callId: string): number {
 
 function problemsOfRepeats({ key, name, begun, ended, tool }: OfCall, allowed: number): string[] {
   if (!tool) return [];
-  // An attempt that says so had no effect.
-  const undone = new Set(ended.filter(({ outcome }) => outcome === "retry").map(({ attempt }) => attempt));
-  const counted = begun.filter(({ attempt }) => !undone.has(attempt)).length;
+  // One that says so had no effect: itself, not another of the same attempt.
+  const counted = begun.length - ended.filter(({ outcome }) => outcome === "retry").length;
   if (!mayRepeat(tool)) {
     return counted > allowed ? [`${name} may not run again and ran ${counted} times under the key ${key}`] : [];
   }
@@ -78,14 +91,15 @@ function problemsOfRepeats({ key, name, begun, ended, tool }: OfCall, allowed: n
 }
 
 /** What the model was told about each call fits what the tool did. */
-export function judgeResults({ runId, messages, executions, tools }: Evidence): Finding[] {
+export function judgeResults({ runId, messages, executions, tools, feed }: Evidence): Finding[] {
   const byCall = new Map(byKey(executions, tools).map((call) => [call.callId, call]));
   return messages.flatMap((message): Finding[] => {
     const tool = message.role === "tool" ? tools.get(message.name) : undefined;
     if (message.role !== "tool" || !tool || tool.byAgent) return [];
     const call = byCall.get(message.callId);
-    const problems = [toldOfSuccess(message, call), keptSilent(message, call)].filter((text) => text !== undefined);
-    return problems.map((text) => ({ kind: "effect", runId, message: text }));
+    const again = timesAllowed(feed, message.callId) - 1;
+    const problems = [toldOfSuccess(message, call), keptSilent(message, call, again), mistaken(message, call, byCall)];
+    return problems.flatMap((text) => (text === undefined ? [] : [{ kind: "effect", runId, message: text }]));
   });
 }
 
@@ -94,10 +108,35 @@ function toldOfSuccess({ callId, name, outcome, answered }: ToolMessage, call: O
   return `the model was told that ${name} succeeded as ${callId}, and it never did`;
 }
 
-/** Begun and never heard of again: nobody can know what became of it, and nobody may say that he does. */
-function keptSilent({ callId, name, outcome }: ToolMessage, call: OfCall | undefined): string | undefined {
+/** Another call of the run returned what the model was told of this one, which did not. */
+function mistaken(
+  message: ToolMessage,
+  call: OfCall | undefined,
+  byCall: ReadonlyMap<string, OfCall>,
+): string | undefined {
+  const { callId, name, outcome, answered } = message;
+  if (outcome !== "ok" || answered || !call || isCut(message)) return undefined;
+  const told = textOf(message.content);
+  // Of a text, and of what was written as JSON.
+  const hashes = [hashOf(told), hashText(told).slice(0, hashOf("").length)];
+  const isTold = (other: OfCall): boolean =>
+    other.ended.some((end) => end.outcome === "ok" && end.result !== undefined && hashes.includes(end.result));
+  if (isTold(call)) return undefined;
+  const other = [...byCall.values()].find(isTold);
+  return other && `the model was told of ${name} as ${callId} what ${other.name} returned as ${other.callId}`;
+}
+
+/**
+ * Begun and never heard of again: nobody can know what became of it, and nobody may say that he does.
+ *
+ * @param again how often a person had it run again who was told so
+ */
+function keptSilent(
+  { callId, name, outcome }: ToolMessage,
+  call: OfCall | undefined,
+  again: number,
+): string | undefined {
   if (!call || mayRepeat(call.tool) || outcome === "unknown" || outcome === "cancelled") return undefined;
-  const left = call.begun.some(({ attempt }) => !call.ended.some((end) => end.attempt === attempt));
-  if (!left) return undefined;
+  if (call.begun.length - call.ended.length <= again) return undefined;
   return `${name} was begun as ${callId} and its outcome is not known, yet the model was told "${outcome}"`;
 }

@@ -1,13 +1,18 @@
 import type { FeedEntry } from "../core/event.ts";
 import type { Evidence, Finding, Frozen, Window } from "./evidence.ts";
+import type { Begun } from "./execution.ts";
+import type { ModelCall } from "./ledger.ts";
 
 /** Clocks of several processes agree about so well. */
 const clockMs = 500;
-/** A worker that read a run before it was paused begins its step within this time, unless it is frozen meanwhile. */
-const inHandMs = 5_000;
+/**
+ * What a worker read before a pause it may begin in it, however late. That it has heard of the pause is taken for granted once
+ * it had the leisure for so long: time in which it was frozen, or in which a tool kept its thread, is none.
+ */
+const hearsWithinMs = 5_000;
 
-/** `entries`: what was committed in it; `whose`: in words. */
-type Pause = Window & { entries: readonly FeedEntry[]; whose: string };
+/** `entries`: what was committed in it; `whose`: in words; `seqs`: its first entry in the run's feed, and the one that ended it. */
+type Pause = Window & { entries: readonly FeedEntry[]; whose: string; seqs?: { from: number; to: number } };
 type Beginning = {
   what: string;
   at: number;
@@ -15,11 +20,13 @@ type Beginning = {
   callId?: string | undefined;
   turn?: number | undefined;
   attempt: number;
+  /** The last entry of the run's feed that it knew of. */
+  seq?: number | undefined;
 };
 
 /**
- * In a pause nothing begins but what was in hand: not what only the pause's own commits have made possible, and
- * nothing at all once whatever was in hand must have been begun.
+ * In a pause nothing begins but what was in hand: nothing by a worker that had read of it, not what only the pause's own
+ * commits have made possible, and nothing at all once its worker must have heard.
  */
 export function judgePauses(evidence: Evidence): Finding[] {
   const { runId, frozen = [] } = evidence;
@@ -38,14 +45,16 @@ export function judgePauses(evidence: Evidence): Finding[] {
 function beginningsOf({ executions, modelCalls = [] }: Evidence): Beginning[] {
   return [
     ...executions.flatMap((one): Beginning[] =>
-      one.type === "begun"
-        ? [{ what: `${one.tool} of ${one.callId}`, at: one.at, pid: one.pid, callId: one.callId, attempt: one.attempt }]
-        : [],
+      one.type === "begun" ? [{ ...toPlace(one), what: `${one.tool} of ${one.callId}`, callId: one.callId }] : [],
     ),
-    ...modelCalls.map(({ turn, attempt, at, pid }): Beginning => {
-      return { what: `the model call of turn ${turn}`, at, pid, turn, attempt };
+    ...modelCalls.map((one): Beginning => {
+      return { ...toPlace(one), what: `the model call of turn ${one.turn}`, turn: one.turn };
     }),
   ];
+}
+
+function toPlace({ at, pid, attempt, seq }: Begun | ModelCall): Pick<Beginning, "at" | "pid" | "attempt" | "seq"> {
+  return { at, pid, attempt, seq };
 }
 
 /** The pauses of the run itself: from one entry of its feed to another. */
@@ -56,7 +65,9 @@ function pausesOf({ feed }: Evidence): Pause[] {
     const length = feed.slice(index).findIndex(({ type }) => type === "run_resumed" || type === "run_ended");
     const over = length < 0 ? undefined : feed[index + length];
     const entries = feed.slice(index + 1, over ? index + length : undefined);
-    pauses.push({ from: entry.at, to: over?.at ?? Number.POSITIVE_INFINITY, entries, whose: "it" });
+    const endless = Number.POSITIVE_INFINITY;
+    const seqs = { from: entry.seq, to: over?.seq ?? endless };
+    pauses.push({ from: entry.at, to: over?.at ?? endless, entries, whose: "it", seqs });
   }
   return pauses;
 }
@@ -79,13 +90,27 @@ function problemsOfCommits({ entries, whose }: Pause): string[] {
 }
 
 function problemOfBeginning(pause: Pause, one: Beginning, frozen: readonly Frozen[]): string | undefined {
-  const { from, to, entries } = pause;
+  const { from, to, entries, seqs } = pause;
+  const { seq } = one;
+  if (seqs && seq !== undefined && seq >= seqs.from && seq < seqs.to) return `${one.what} began, knowingly,`;
   if (one.at <= from || one.at >= to - clockMs) return undefined;
   const since = entries.find((entry) => makesPossible(entry, one));
   if (since && one.at > since.at) return `${one.what} began, which only a commit of that time made possible,`;
-  const mine = frozen.filter(({ pid, from: frozenAt }) => pid === one.pid && frozenAt < one.at);
-  const free = Math.max(from, ...mine.map((each) => each.to));
-  return one.at > free + inHandMs ? `${one.what} began after ${one.at - from} ms` : undefined;
+  const mine = frozen.filter(({ pid }) => pid === one.pid);
+  return leisureMs({ from, to: one.at }, mine) > hearsWithinMs
+    ? `${one.what} began after ${one.at - from} ms`
+    : undefined;
+}
+
+/** What is left of a span of time without others, which may overlap. */
+function leisureMs({ from, to }: Window, others: readonly Window[]): number {
+  let left = 0;
+  let seen = from;
+  for (const other of others.toSorted((a, b) => a.from - b.from)) {
+    left += Math.max(0, Math.min(other.from, to) - seen);
+    seen = Math.max(seen, other.to);
+  }
+  return left + Math.max(0, to - seen);
 }
 
 /** Without that entry it could not have begun: the answer with the call, the last result before the turn, a failed attempt. */

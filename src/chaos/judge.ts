@@ -19,7 +19,7 @@ export function judge(evidence: Evidence): Finding[] {
   }
   return [
     ...judgeTranscript(evidence),
-    ...judgeFeed(evidence),
+    ...judgeFeed(evidence, run),
     ...judgeEnd(evidence, run),
     ...judgeEffects(evidence),
     ...judgeResults(evidence),
@@ -29,12 +29,16 @@ export function judge(evidence: Evidence): Finding[] {
   ];
 }
 
-function judgeTranscript({ runId, messages, script, run }: Evidence): Finding[] {
+function judgeTranscript({ runId, messages, script, run, asked }: Evidence): Finding[] {
   const answers = messages.filter((message) => message.role === "assistant");
   const turns = run?.turns ?? 0;
   const counted =
     answers.length === turns ? [] : [problem("duplicated", `${answers.length} answers are kept of ${turns} turns`)];
-  return [...problemsOfOrder(messages), ...counted, ...problemsOfTurns(answers, script)].map((found) => ({
+  const isAsked = (message: Message): boolean => message.role === "user" && textOf(message.content) === asked;
+  const unasked =
+    turns === 0 || asked === undefined || messages.some(isAsked) ? [] : [problem("lost", "what it was asked is gone")];
+  const problems = [...problemsOfOrder(messages), ...counted, ...unasked, ...problemsOfTurns(answers, script)];
+  return problems.map((found) => ({
     ...found,
     runId,
   }));
@@ -74,7 +78,7 @@ function problemsOfTurns(answers: readonly AssistantMessage[], script: Script = 
 }
 
 /** Numbers without gaps; each end, answer and result once. */
-function judgeFeed({ runId, feed }: Evidence): Finding[] {
+function judgeFeed({ runId, feed }: Evidence, { turns: answered }: JudgedRun): Finding[] {
   const found: Finding[] = [];
   const gap = feed.findIndex(({ seq }, index) => seq !== index + 1);
   if (gap >= 0)
@@ -87,6 +91,9 @@ function judgeFeed({ runId, feed }: Evidence): Finding[] {
   const skipped = turns.find((turn, index) => turn > (turns[index - 1] ?? 0) + 1);
   if (skipped !== undefined)
     found.push({ kind: "lost", runId, message: `the answer before turn ${skipped} is not in its feed` });
+  const last = turns.at(-1) ?? 0;
+  if (last !== answered)
+    found.push({ kind: "lost", runId, message: `the last answer in its feed is of turn ${last} of ${answered}` });
   for (const name of twice(names)) found.push({ kind: "duplicated", runId, message: `${name} was committed twice` });
   const count = (type: FeedEntry["type"]): number => feed.filter((entry) => entry.type === type).length;
   if (count("run_ended") !== 1 + count("run_retried")) {

@@ -7,6 +7,7 @@ import { ownParts, transcriptOf } from "../core/session.ts";
 import type { Agent } from "../define-agent.ts";
 import { outputOf } from "../engine/output-of.ts";
 import { again } from "./again.ts";
+import { inputOf } from "./doings.ts";
 import type { Evidence, Finding, Frozen, JudgedChild, Window } from "./evidence.ts";
 import type { Execution } from "./execution.ts";
 import { judge, toJudged } from "./judge.ts";
@@ -39,17 +40,27 @@ export type Judging = {
   failed(runId: string, message: string): void;
   /** When all have ended: runs that nobody knows of, and what was done in the name of runs that are not there. */
   judgeRest(): Promise<void>;
+  /** When nobody is at work any more: what was done in the name of runs after they were judged. */
+  judgeLate(): Promise<void>;
 };
 
 /** What was done in the name of one run. */
 type Noted = { executions: Execution[]; modelCalls: ModelCall[] };
-type Notes = { of(runId: string): Noted; runIds(): string[] };
+type Notes = {
+  of(runId: string): Noted;
+  runIds(): string[];
+  /** Runs of which more was noted since they were asked for. */
+  grown(): string[];
+  silences(): Frozen[];
+};
 type Read = { run: Run | null; messages: Message[]; feed: FeedEntry[] };
 
 const lookEveryMs = 200;
 
 type About = { tools: Evidence["tools"]; scripts: Scripts };
-type Docket = JudgingOptions & { notes: Notes; judged: Set<string>; about: ReadonlyMap<string, About> };
+/** What a run was judged by, and what was found. */
+type Judged = { agent: string; known: Case["known"]; told: Set<string> };
+type Docket = JudgingOptions & { notes: Notes; judged: Map<string, Judged | null>; about: ReadonlyMap<string, About> };
 
 /** Holds runs against the ledger of the workers' tools and models. */
 export function createJudging(options: JudgingOptions): Judging {
@@ -61,18 +72,19 @@ export function createJudging(options: JudgingOptions): Judging {
       return [agent.name, { tools, scripts: scriptsOf(agent, seed) }];
     }),
   );
-  const docket: Docket = { ...options, notes: createNotes(options.dir), judged: new Set(), about };
+  const docket: Docket = { ...options, notes: createNotes(options.dir), judged: new Map(), about };
   return {
     failed(runId, message) {
-      docket.judged.add(runId);
+      docket.judged.set(runId, null);
       tell([{ kind: "stuck", runId, message }], { ...noTally(), runs: 1, stuck: 1 });
     },
     async judge({ agent, runId, done, ends }) {
       const { input, before, retries } = done;
       const counted = { runs: 1, retries, inputs: input?.taken ? 1 : 0 };
-      await judgeOne(docket, agent.name, runId, { counted, known: { ends, input, before } });
+      await judgeOne(docket, agent.name, runId, { counted, known: { asked: inputOf(runId), ends, input, before } });
     },
     judgeRest: () => judgeRest(docket),
+    judgeLate: () => judgeLate(docket),
   };
 }
 
@@ -80,18 +92,10 @@ export function createJudging(options: JudgingOptions): Judging {
 type Case = { known?: Partial<Evidence>; counted: Partial<Tally> };
 
 async function judgeOne(docket: Docket, agent: string, runId: string, { known, counted }: Case): Promise<void> {
-  const { about, backend, notes, signal, fleetPauses, frozen, tell } = docket;
-  docket.judged.add(runId);
-  const read = await readRun(backend, runId, signal);
-  const findings = judge({
-    ...{ runId, ...read, ...known },
-    children: await judgeChildren(docket, read),
-    ...notes.of(runId),
-    tools: about.get(agent)?.tools ?? new Map(),
-    script: about.get(agent)?.scripts(runId),
-    fleetPauses: fleetPauses(),
-    frozen: frozen(),
-  });
+  const judged: Judged = { agent, known, told: new Set() };
+  docket.judged.set(runId, judged);
+  const read = await readRun(docket.backend, runId, docket.signal);
+  const findings = await findingsOf(docket, runId, judged, read);
   const { messages, feed } = read;
   const redeliveries = feed.reduce(
     (sum, entry) => sum + ("deliveries" in entry && entry.deliveries ? entry.deliveries - 1 : 0),
@@ -99,7 +103,39 @@ async function judgeOne(docket: Docket, agent: string, runId: string, { known, c
   );
   const unknown = messages.filter((message) => message.role === "tool" && message.outcome === "unknown").length;
   const runPauses = feed.filter(({ type }) => type === "run_paused").length;
-  tell(findings, { ...noTally(findings), ...counted, redeliveries, unknown, runPauses });
+  docket.tell(findings, { ...noTally(findings), ...counted, redeliveries, unknown, runPauses });
+}
+
+/** What is wrong with a run beyond what was told of it before. */
+async function findingsOf(
+  docket: Docket,
+  runId: string,
+  { agent, known, told }: Judged,
+  read: Read,
+): Promise<Finding[]> {
+  const { about, notes, fleetPauses, frozen } = docket;
+  const findings = judge({
+    ...{ runId, ...read, ...known },
+    children: await judgeChildren(docket, read),
+    ...notes.of(runId),
+    tools: about.get(agent)?.tools ?? new Map(),
+    script: about.get(agent)?.scripts(runId),
+    fleetPauses: fleetPauses(),
+    frozen: [...frozen(), ...notes.silences()],
+  }).filter(({ message }) => !told.has(message));
+  for (const { message } of findings) told.add(message);
+  return findings;
+}
+
+/** A process that was frozen or cut off may go on with a run that others have brought to its end. */
+async function judgeLate(docket: Docket): Promise<void> {
+  const { notes, judged, backend, signal, tell } = docket;
+  for (const runId of notes.grown()) {
+    const known = judged.get(runId);
+    if (!known) continue;
+    const findings = await findingsOf(docket, runId, known, await readRun(backend, runId, signal));
+    if (findings.length > 0) tell(findings, noTally(findings));
+  }
 }
 
 /** They end soon after their parent, if not before. */
@@ -176,10 +212,13 @@ async function allRuns({ store }: Pick<Backend, "store">, signal: AbortSignal): 
   return runs;
 }
 
-/** The ledger by run, read on as it grows; what one was asked for is forgotten. */
+/** The ledger by run, read on as it grows. */
 function createNotes(dir: string): Notes {
   const ledger = openLedger(dir);
   const byRun = new Map<string, Noted>();
+  const askedFor = new Map<string, number>();
+  const silences: Frozen[] = [];
+  const sizeOf = ({ executions, modelCalls }: Noted): number => executions.length + modelCalls.length;
   const noted = (runId: string): Noted => {
     const known = byRun.get(runId) ?? { executions: [], modelCalls: [] };
     byRun.set(runId, known);
@@ -192,17 +231,23 @@ function createNotes(dir: string): Notes {
       noted(of).executions.push(execution);
     }
     for (const call of ledger.readModelCalls()) noted(call.runId).modelCalls.push(call);
+    silences.push(...ledger.readSilences());
   };
   return {
     of(runId) {
       readOn();
       const found = noted(runId);
-      byRun.delete(runId);
+      askedFor.set(runId, sizeOf(found));
       return found;
     },
     runIds() {
       readOn();
       return [...byRun.keys()];
     },
+    grown() {
+      readOn();
+      return [...askedFor].flatMap(([runId, size]) => (sizeOf(noted(runId)) > size ? [runId] : []));
+    },
+    silences: () => silences,
   };
 }

@@ -2,6 +2,7 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, write
 import { join } from "node:path";
 import { z } from "zod";
 import { type Execution, executionSchema } from "./execution.ts";
+import type { Silence } from "./pulse.ts";
 
 const modelCallSchema: z.ZodType<ModelCall> = z.object({
   runId: z.string(),
@@ -9,14 +10,28 @@ const modelCallSchema: z.ZodType<ModelCall> = z.object({
   attempt: z.int(),
   pid: z.int(),
   at: z.number(),
+  seq: z.int().optional(),
 });
-/** `at`: epoch ms. */
-export type ModelCall = { runId: string; turn: number; attempt: number; pid: number; at: number };
+/** `at`: epoch ms; `seq`: the last entry of its run's feed that its step knew of. */
+export type ModelCall = {
+  runId: string;
+  turn: number;
+  attempt: number;
+  pid: number;
+  at: number;
+  seq?: number | undefined;
+};
+const silenceSchema: z.ZodType<Silence & { pid: number }> = z.object({
+  pid: z.int(),
+  from: z.number(),
+  to: z.number(),
+});
 
 /** What worker processes did, in files beside Redis: that is what is being tested. A line is whole or not there. */
 export type Ledger = {
   note(execution: Execution): void;
   noteModelCall(call: Omit<ModelCall, "pid" | "at">): void;
+  noteSilence(silence: Silence): void;
   /** Has the effect of that key unless it took place before, by whichever process; true if it did so now. */
   once(key: string): boolean;
   /** Keys whose effect took place that way, sorted. */
@@ -24,18 +39,22 @@ export type Ledger = {
   /** What was written since the last time, by whichever process. */
   readExecutions(): Execution[];
   readModelCalls(): ModelCall[];
+  readSilences(): (Silence & { pid: number })[];
 };
 
 export function openLedger(dir: string): Ledger {
   const executions = join(dir, "executions.jsonl");
   const calls = join(dir, "model-calls.jsonl");
+  const silences = join(dir, "silences.jsonl");
   const effects = join(dir, "effects");
   const nextExecutions = createReader(executions, (value) => executionSchema.parse(value));
   const nextCalls = createReader(calls, (value) => modelCallSchema.parse(value));
+  const nextSilences = createReader(silences, (value) => silenceSchema.parse(value));
   return {
     note: (execution) => appendFileSync(executions, `${JSON.stringify(execution)}\n`),
     noteModelCall: (call) =>
       appendFileSync(calls, `${JSON.stringify({ ...call, pid: process.pid, at: Date.now() })}\n`),
+    noteSilence: (silence) => appendFileSync(silences, `${JSON.stringify({ pid: process.pid, ...silence })}\n`),
     once(key) {
       mkdirSync(effects, { recursive: true });
       try {
@@ -50,6 +69,7 @@ export function openLedger(dir: string): Ledger {
     keys: () => (existsSync(effects) ? readdirSync(effects).map(decodeURIComponent).sort() : []),
     readExecutions: nextExecutions,
     readModelCalls: nextCalls,
+    readSilences: nextSilences,
   };
 }
 

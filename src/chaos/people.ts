@@ -6,7 +6,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { RunHandle } from "../engine/run-handle.ts";
 import { again } from "./again.ts";
 import { decide } from "./decider.ts";
-import type { Doings } from "./doings.ts";
+import { type Doings, inputOf } from "./doings.ts";
 
 /** `isOver`: whether a run is given up in which nothing has changed since then (by `performance.now()`). */
 export type RunTask = {
@@ -44,7 +44,7 @@ export async function accompany(engine: Engine, task: RunTask, signal: AbortSign
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
   };
   const options = { runId, delayMs, session, limits, metadata: { chaos: true } };
-  await again(() => engine.client.start(agent, `chaos ${runId}`, options), signal);
+  await again(() => engine.client.start(agent, inputOf(runId), options), signal);
   const run = engine.handle(runId);
   const startedAt = performance.now();
   const state: State = { since: new Map(), cancelled: false, paused: false, resumed: false, retries: 0 };

@@ -11,6 +11,7 @@ import { noteEffects } from "../testing/record-effect.ts";
 import type { Tool } from "../tools/define-tool.ts";
 import { chaosAgent } from "./chaos-agent.ts";
 import { decide } from "./decider.ts";
+import { inputOf } from "./doings.ts";
 import type { Execution } from "./execution.ts";
 import { createFaultyPorts, type PointFault, type PointFaultKind } from "./ports.ts";
 import type { Scripts } from "./script.ts";
@@ -72,7 +73,8 @@ export async function play(options: PlayOptions): Promise<Played> {
   const ports = createFaultyPorts(options.schedule);
   const stage = new Stage(world, ports, agents);
   const tools = cast.flatMap(({ agent }) => agent.tools.filter(options.isReal));
-  stage.silenceMs += Math.max(0, ...tools.map(({ timeoutMs }) => timeoutMs));
+  const checks = cast.flatMap(({ agent: { code } }) => (code.answers.verify ? [code.answers.verifyTimeoutMs] : []));
+  stage.silenceMs += Math.max(0, ...tools.map(({ timeoutMs }) => timeoutMs), ...checks);
   const release = noteEffects((key, what) => note({ type: "effect", key, what, pid: process.pid, at: Date.now() }));
   let trouble: string | undefined;
   try {
@@ -112,7 +114,7 @@ export async function play(options: PlayOptions): Promise<Played> {
 /** @returns what is wrong beside the run, if anything. */
 async function perform(stage: Stage, { agent, runId, seed }: PlayOptions): Promise<string | undefined> {
   const { world } = stage;
-  await stage.command((engine) => engine.client.start(agent.name, `chaos ${runId}`, { runId }));
+  await stage.command((engine) => engine.client.start(agent.name, inputOf(runId), { runId }));
   for (let rounds = 0; stage.deliveries < mostDeliveries && rounds < mostRounds; rounds += 1) {
     await turn();
     stage.replaceIfStopped();

@@ -1,6 +1,7 @@
 import type { Agent } from "../define-agent.ts";
 import type { RunStore } from "../ports.ts";
 import type { Tool } from "../tools/define-tool.ts";
+import { inputOf } from "./doings.ts";
 import type { Evidence, Finding } from "./evidence.ts";
 import { judge, toJudged } from "./judge.ts";
 import { type Cast, type Played, play } from "./play.ts";
@@ -157,7 +158,10 @@ export function judgePlay(
     .some((tool) => !tool.answeredBy && isReal(tool) && !tool.idempotent && tool.effect !== "read");
   const ends = end && !anyReal ? { status: end.status, stopReason: end.stopReason } : undefined;
   const findings = [
-    ...judge({ ...evidenceOf(cast, agent.name, runId), ...played, ...ofRun(played, runId), run, ends }),
+    ...judge({
+      ...evidenceOf(cast, agent.name, runId),
+      ...{ ...played, ...ofRun(played, runId), asked: inputOf(runId), run, ends },
+    }),
     ...children.flatMap((child) => {
       const known = evidenceOf(cast, child.run.agent, child.run.runId);
       return judge({ ...known, ...child, ...ofRun(played, child.run.runId) });

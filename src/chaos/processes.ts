@@ -140,6 +140,7 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
     await judging.judgeRest();
     await crew.settled(signal);
     await quiet(redis, options);
+    await judging.judgeLate();
   } finally {
     stopping.abort();
   }

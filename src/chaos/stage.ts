@@ -7,8 +7,10 @@ import type { FaultyPorts, Life } from "./ports.ts";
 import type { MemoryWorld } from "./world.ts";
 
 const quietTurns = 20;
-/** Of real time; what is slower than that, beside a tool that is executed for real, hangs. */
+/** Of real time; what is slower than that, beside the agent's own code, hangs. */
 const silenceMs = 5_000;
+/** It is counted in so many parts: this process itself may be stopped for a while, or kept busy by a tool. */
+const silenceParts = 20;
 
 /** A step in the hands of a process. */
 type Held = { life: Life; done: Promise<void>; settled: boolean };
@@ -89,7 +91,11 @@ export class Stage {
     const woken = this.#woken();
     if (this.#held.length === 0 && woken.length === 0) return false;
     const timer = Promise.withResolvers<void>();
-    const timeout = setTimeout(() => timer.reject(new Error("a step neither ends nor fails")), this.silenceMs);
+    let parts = 0;
+    const timeout = setInterval(() => {
+      parts += 1;
+      if (parts >= silenceParts) timer.reject(new Error("a step neither ends nor fails"));
+    }, this.silenceMs / silenceParts);
     const over = new AbortController();
     const passing = this.#passTime(over.signal);
     try {
@@ -100,7 +106,7 @@ export class Stage {
         ...[...this.#held.map(({ step }) => step), ...woken].map(({ done }) => done),
       ]);
     } finally {
-      clearTimeout(timeout);
+      clearInterval(timeout);
       over.abort();
       await passing;
     }

@@ -5,12 +5,13 @@ import { DroverError, isOutage } from "../core/errors.ts";
 import type { Agent } from "../define-agent.ts";
 import { createDrover, type Drover } from "../drover.ts";
 import { createLogger } from "../telemetry/logger.ts";
-import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
 import { noteEffects } from "../testing/record-effect.ts";
 import type { Tool } from "../tools/define-tool.ts";
 import { chaosAgent } from "./chaos-agent.ts";
 import { openLedger } from "./ledger.ts";
+import { watchPulse } from "./pulse.ts";
 import type { Scripts } from "./script.ts";
+import { createWitness } from "./witness.ts";
 
 /** How a worker process is to be; it travels in its environment, as JSON. */
 export const workerVariable = "DROVER_CHAOS_WORKER";
@@ -62,6 +63,13 @@ export async function runChaosWorker(
   const { dir, seed, stubMs, redisUrl: redis, prefix, concurrency } = options;
   const ledger = openLedger(dir);
   noteEffects((key, what) => ledger.note({ type: "effect", key, what, pid: process.pid, at: Date.now() }));
+  const checkPulse = watchPulse(ledger.noteSilence);
+  const checked = <T>(note: (what: T) => void): ((what: T) => void) => {
+    return (what) => {
+      checkPulse();
+      note(what);
+    };
+  };
   const knows = (name: string): boolean => agents.some((agent) => agent.name === name);
   const drover = createDrover({
     redis,
@@ -69,10 +77,10 @@ export async function runChaosWorker(
     agents: agents.map((agent) =>
       chaosAgent(agent, {
         scripts: scriptsOf(agent, seed),
-        ...{ seed, stubMs, isReal, knows, note: ledger.note, onModelCall: ledger.noteModelCall },
+        ...{ seed, stubMs, isReal, knows, note: checked(ledger.note), onModelCall: checked(ledger.noteModelCall) },
       }),
     ),
-    telemetry: createNoTelemetry(),
+    telemetry: createWitness(),
     logger: createLogger({ level: "error", destination: process.stderr }),
   });
   await workOnceRedisIsThere(drover, concurrency);

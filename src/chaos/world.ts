@@ -3,7 +3,6 @@ import type { Agent } from "../define-agent.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import type { AgentCode, FleetGates, RunStore } from "../ports.ts";
 import { createSilentLogger } from "../telemetry/logger.ts";
-import { createNoTelemetry } from "../telemetry/no-telemetry.ts";
 import { type ManualClock, manualClock } from "../testing/manual-clock.ts";
 import { createMemoryGates } from "../testing/memory-gates.ts";
 import { createMemoryRunStore } from "../testing/memory-run-store.ts";
@@ -11,6 +10,7 @@ import { createMemorySignals, type MemorySignals } from "../testing/memory-signa
 import { createMemoryStepQueue, type MemoryStepQueue } from "../testing/memory-step-queue.ts";
 import { checkValue } from "../tools/parameters.ts";
 import type { Life } from "./ports.ts";
+import { createWitness } from "./witness.ts";
 
 /** What survives the death of a process, in memory and by a manual clock. */
 export type MemoryWorld = {
@@ -51,7 +51,7 @@ export function makeMemoryWorld(breakStore: (store: RunStore) => RunStore = (sto
         clock,
         ids: { token: name, runId: name, random: () => 0.5 },
         agents: { get: (agent) => codes.get(agent) },
-        telemetry: createNoTelemetry(),
+        telemetry: createWitness(),
         logger: createSilentLogger(),
         payloadLimitBytes: defaultPayloadLimitBytes,
         checkValue,

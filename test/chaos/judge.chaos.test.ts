@@ -2,12 +2,13 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Evidence } from "../../src/chaos/evidence.ts";
-import type { Execution } from "../../src/chaos/execution.ts";
+import type { Begun, Ended, Execution } from "../../src/chaos/execution.ts";
 import { judge, toJudged } from "../../src/chaos/judge.ts";
 import type { ModelCall } from "../../src/chaos/ledger.ts";
 import { play } from "../../src/chaos/play.ts";
 import type { Script } from "../../src/chaos/script.ts";
 import type { FeedEntry } from "../../src/core/event.ts";
+import type { Message } from "../../src/core/message.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { agentTool } from "../../src/tools/agent-tool.ts";
@@ -29,6 +30,9 @@ const script: Script = [
   { text: "done", toolCalls: [] },
 ];
 
+/** As it was noted, with what each step knew. */
+let known: readonly Execution[] = [];
+
 async function evidence(): Promise<Evidence & { run: NonNullable<Evidence["run"]> }> {
   const played = await play({
     ...{ agent, runId: "j", seed: 1, scripts: () => script, isReal: () => false, schedule: [] },
@@ -37,9 +41,11 @@ async function evidence(): Promise<Evidence & { run: NonNullable<Evidence["run"]
   if (!played.run) throw new Error("no run");
   const tools = new Map(agent.tools.map((tool) => [tool.name, toJudged(tool, (name) => name === "helper")]));
   const { run, messages, feed, children, executions } = played;
-  // A play's clock is its own: by the wall's, everything happened in one second of another year.
-  const atOnce = executions.map((one) => ({ ...one, at: 1_000 }));
-  return { runId: "j", run, messages, feed, children, executions: atOnce, tools };
+  // A play's clock is its own: by the wall's, everything happened in one second of another year. What was known is left out
+  // where the feed is made another one.
+  const atOnce = executions.map((one) => (one.type === "begun" ? { ...one, seq: undefined } : one));
+  known = executions;
+  return { runId: "j", run, messages, feed, children, executions: atOnce.map((one) => ({ ...one, at: 1_000 })), tools };
 }
 
 type Wrong = (given: Awaited<ReturnType<typeof evidence>>) => Partial<Evidence>;
@@ -78,6 +84,71 @@ test("an execution that is no call of the transcript, one too many, and a turn t
       .map((entry, index) => ({ ...entry, seq: index + 1 })),
   }));
   expect(missing).toEqual([expect.stringMatching(/^lost: the answer before turn 3 is not in its feed/)]);
+});
+
+test("what was known is noted, and fits a run that nobody disturbed", async () => {
+  expect(await told(() => ({ executions: known }))).toEqual([]);
+  expect(known.filter((one) => one.type === "begun").map(({ seq }) => seq)).toEqual([expect.any(Number)]);
+});
+
+test("an execution hidden behind another of its attempt that asked to be called again, or that has ended", async () => {
+  const [begun, ended] = (await evidence()).executions as [Begun, Ended];
+  const twice = [begun, { ...ended, outcome: "retry" as const }, { ...begun, pid: 8 }, { ...ended, pid: 8 }];
+  expect(await told(() => ({ executions: twice }))).toEqual([]);
+  expect(await told(() => ({ executions: [...twice, { ...begun, attempt: 2 }, { ...ended, attempt: 2 }] }))).toEqual([
+    expect.stringMatching(/may not run again and ran 2 times/),
+  ]);
+  expect(await told(() => ({ executions: [begun, { ...begun, pid: 8 }, ended] }))).toContainEqual(
+    expect.stringMatching(/its outcome is not known, yet the model was told "ok"/),
+  );
+});
+
+describe("approvals", () => {
+  const word = { at: 0, turn: 1, callId: "call-1-1", tool: "post" };
+  const asking =
+    (knew: (approvedAt: number) => number): Wrong =>
+    ({ feed, executions }) => {
+      const at = feed.findIndex(({ type }) => type === "tool_started");
+      const asked = { ...word, seq: 0, type: "approval_asked" as const, why: "policy" };
+      const entries = [...feed.slice(0, at), asked, { ...word, type: "approved", by: "ann" }, ...feed.slice(at)];
+      return {
+        feed: entries.map((entry, index) => ({ ...entry, seq: index + 1 })) as FeedEntry[],
+        executions: executions.map((one) => (one.type === "begun" ? { ...one, seq: knew(at + 2) } : one)),
+      };
+    };
+
+  test("what was begun by what was known before the answer ran unasked, though it was approved later", async () => {
+    const unasked = expect.stringMatching(/^effect: post ran as call-1-1 before anybody approved it/);
+    expect(await told(asking((at) => at - 1))).toEqual([unasked]);
+    expect(await told(asking((at) => at + 1))).toEqual([]);
+  });
+});
+
+test("the result of one call told as that of another, the answer that the feed ends before, and a question that is gone", async () => {
+  const other = { tool: "post", runId: "j", callId: "call-1-2", key: "k2", attempt: 1, pid: 7, at: 1_000 };
+  const swapped = await told(({ executions, messages }) => {
+    const result = executions.flatMap((one) => (one.type === "ended" ? [one.result] : []))[0];
+    const more = { role: "tool" as const, callId: "call-1-2", name: "post", content: "mine", outcome: "ok" as const };
+    return {
+      executions: [
+        ...executions.map((one) => (one.type === "ended" ? { ...one, result: "another" } : one)),
+        { ...other, type: "begun" },
+        { ...other, type: "ended", outcome: "ok", result },
+      ],
+      messages: [...messages, more as Message],
+    };
+  });
+  expect(swapped).toContainEqual("effect: the model was told of post as call-1-1 what post returned as call-1-2");
+  const cut = await told(({ feed }) => ({
+    feed: feed
+      .filter((entry) => entry.type !== "model_answered" || entry.turn !== 3)
+      .map((entry, index) => ({ ...entry, seq: index + 1 })),
+  }));
+  expect(cut).toEqual(["lost: the last answer in its feed is of turn 2 of 3"]);
+  expect(await told(() => ({ asked: "chaos j" }))).toEqual([]);
+  expect(await told(({ messages }) => ({ asked: "chaos j", messages: messages.slice(1) }))).toEqual([
+    "lost: what it was asked is gone",
+  ]);
 });
 
 describe("children", () => {
@@ -222,6 +293,55 @@ describe("pauses", () => {
       return { feed, ...more, frozen: [{ pid: 7, from: at - 100, to: at + 9_900 }] };
     };
     expect(await told(frozen)).toEqual([]);
+  });
+
+  test("what its worker had no leisure to hear of, however long a tool kept it, and no longer than that", async () => {
+    const kept = (silences: [from: number, to: number][], pid = 7): Wrong => {
+      return (given) => {
+        const feed = paused(given, "run_created", "run_began");
+        const at = atOf(feed, "run_paused");
+        return {
+          feed,
+          ...callIn(at + 20_000),
+          frozen: silences.map(([from, to]) => ({ pid, from: at + from, to: at + to })),
+        };
+      };
+    };
+    // One tool after another, as a process tells of each, also of one that is going on.
+    expect(
+      await told(
+        kept([
+          [-500, 6_000],
+          [6_100, 12_000],
+          [6_100, 14_000],
+          [14_100, 19_900],
+        ]),
+      ),
+    ).toEqual([]);
+    const late = [expect.stringMatching(/the model call of turn 1 began after 20000 ms/)];
+    expect(
+      await told(
+        kept([
+          [0, 6_000],
+          [12_000, 19_900],
+        ]),
+      ),
+    ).toEqual(late);
+    expect(await told(kept([[-500, 19_900]], 8))).toEqual(late);
+  });
+
+  test("what began by a step that had read of it, however soon", async () => {
+    const begunKnowing = (more: number): Wrong => {
+      return (given) => {
+        const feed = paused(given, "run_created", "run_began");
+        const { seq = 0, at = 0 } = feed.find(({ type }) => type === "run_paused") ?? {};
+        return { feed, modelCalls: [{ runId: "j", turn: 1, attempt: 1, pid: 7, at: at + 10, seq: seq + more }] };
+      };
+    };
+    expect(await told(begunKnowing(0))).toEqual([
+      "effect: the model call of turn 1 began, knowingly, while it was paused",
+    ]);
+    expect(await told(begunKnowing(-1))).toEqual([]);
   });
 
   test("the whole fleet's", async () => {

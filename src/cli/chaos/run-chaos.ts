@@ -153,7 +153,12 @@ function toProcesses(
   const { script, runs, workers } = command;
   const args = ["chaos-worker", resolve(context.dir, file), "--tools", mode];
   if (script !== undefined) args.push("--script", resolve(context.dir, script));
-  const longestTool = Math.max(0, ...all.flatMap(({ tools }) => tools.map(({ timeoutMs }) => timeoutMs)));
+  const isReal = realUnder(mode);
+  // While code of the user's is executed, nothing changes.
+  const longest = all.flatMap(({ tools, code: { answers } }) => [
+    ...tools.filter(isReal).map(({ timeoutMs }) => timeoutMs),
+    ...(answers.verify ? [answers.verifyTimeoutMs] : []),
+  ]);
   let toldAt = performance.now();
   return {
     ...{ agents: all, started: agents, seed, runs, workers, mostAtOnce, signal },
@@ -162,7 +167,7 @@ function toProcesses(
     endOf: ({ name }) => ends.get(name),
     lively: false,
     fsync: "always",
-    patienceMs: 90_000 + (mode === "real" ? 2 * longestTool : 0),
+    patienceMs: 90_000 + 2 * Math.max(0, ...longest),
     onProgress({ ended, tally }) {
       if (performance.now() - toldAt < 5_000) return;
       toldAt = performance.now();
