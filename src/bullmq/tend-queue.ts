@@ -1,13 +1,15 @@
 import { Job, type MinimalQueue, type Worker } from "bullmq";
 import type { Clock } from "../ports.ts";
 import { boundEndlessKeys } from "./endless-keys.ts";
+import { removeOrphans } from "./orphan-jobs.ts";
 import type { RedisClient } from "./redis-client.ts";
+import { runsQueue } from "./step-job.ts";
 
 const everyMs = 1_000;
 /** BullMQ lets delayed jobs go when a worker's own clock says so. One that is behind by less does no harm. */
 const toleratedMs = 1_000;
 const dueAtOnce = 100;
-/** Turns from one look at keys without an end to the next. */
+/** Turns from one look at stray keys to the next. */
 const turnsBetweenLooks = 10;
 /** A step of a low class that has waited so long goes before others, one of each class a second. */
 const patienceMs = 2_000;
@@ -33,7 +35,8 @@ export type TendOptions = {
  * - while the worker is busy, the oldest step of each class below the first one that waits joins that one if it has waited
  *   for two seconds: a low class is slow, and never starved. Jobs of other producers that have no class go first, and are
  *   joined too;
- * - each ten seconds: keys that are to expire, and have lost their end, get one.
+ * - each ten seconds: keys that are to expire, and have lost their end, get one; and some of the database's keys are looked
+ *   at for what is left of steps that are in no list any more.
  *
  * Otherwise nothing is asked of Redis.
  *
@@ -43,6 +46,7 @@ export function tendQueue({ client, worker, isBusy, clock, trouble }: TendOption
   const queue = worker as unknown as MinimalQueue;
   let tending = false;
   let turns = 0;
+  const lookForStrays = createStrayLook(client, worker);
 
   async function letDueGo(): Promise<void> {
     const until = `(${(clock.now() + 1) * millisecond}`;
@@ -80,7 +84,7 @@ export function tendQueue({ client, worker, isBusy, clock, trouble }: TendOption
 
   async function tend(): Promise<void> {
     turns += 1;
-    if (turns % turnsBetweenLooks === 1) await boundEndlessKeys(client, (name) => worker.toKey(name));
+    if (turns % turnsBetweenLooks === 1) await lookForStrays();
     if (clock.now() - Date.now() >= toleratedMs) await letDueGo();
     if (isBusy()) await advanceOldest();
   }
@@ -96,6 +100,17 @@ export function tendQueue({ client, worker, isBusy, clock, trouble }: TendOption
   }, everyMs);
   timer.unref();
   return () => clearInterval(timer);
+}
+
+/** @returns a look at some of the keys that nobody else sees to */
+function createStrayLook(client: RedisClient, worker: Worker): () => Promise<void> {
+  let cursor = "0";
+  const toKey = (name: string): string => worker.toKey(name);
+  return async () => {
+    await boundEndlessKeys(client, toKey);
+    // Starts are their producers' own.
+    if (worker.name !== runsQueue) cursor = await removeOrphans(client, toKey, cursor);
+  };
 }
 
 async function letGo(queue: MinimalQueue, id: string): Promise<boolean> {
