@@ -2,6 +2,7 @@ import { endedStatuses } from "../core/retention.ts";
 import { runStatuses } from "../core/run.ts";
 import type { Damage, RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
+import { findOwners } from "./find-owners.ts";
 import type { Keys } from "./keys.ts";
 import { dropFromLineScript, dropOwingScript, removeDamagedScript } from "./lost-scripts.ts";
 import { runScript } from "./read.ts";
@@ -52,10 +53,13 @@ async function removeDamaged(context: Context, runId: string): Promise<Damage | 
   for (;;) {
     const damage = await readDamage(context, runId);
     if (!damage) return null;
-    const places = { members: await findMembers(context, runId, damage), agents: await findAgents(context, damage) };
-    const input = toArguments(context.keys, runId, damage, places);
+    const members = await findMembers(context, runId, damage);
+    const agents = await findAgents(context, damage);
+    const isKnown = damage.run.agent !== undefined;
+    const run = isKnown ? damage.run : { ...damage.run, ...(await findOwners(context, members)) };
+    const input = toArguments(context.keys, runId, { ...damage, run }, { members, agents });
     const [removed] = await context.connection.use((client) => runScript(client, removeDamagedScript, input));
-    const { why, run } = damage;
+    const { why } = damage;
     if (removed === 1) return { why, session: run.session };
   }
 }

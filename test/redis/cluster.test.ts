@@ -8,7 +8,7 @@ import { readTime } from "../../src/redis/nodes.ts";
 import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { readServerFacts } from "../../src/redis/server-facts.ts";
 import { createRedisSignals } from "../../src/redis/signals.ts";
-import { newRun, runCreated, user } from "../contract/run-fixtures.ts";
+import { created, newRun, runCreated, user } from "../contract/run-fixtures.ts";
 import { type ClusterNode, type RedisCluster, startRedisCluster, untilTrue } from "../support/redis-cluster.ts";
 
 let cluster: RedisCluster;
@@ -64,6 +64,18 @@ test("is checked node by node, and what is wrong is said with the nodes it is ab
   );
   await first.cli("CONFIG", "SET", "maxmemory-policy", "noeviction");
   await connection.close();
+});
+
+test("whose a damaged run was is found on whichever node has its keys", async () => {
+  for (const prefix of ["{one}", "{two}", "{three}", "{four}"]) {
+    const connection = connect(cluster.url, { role: "worker" });
+    const store = createRedisRunStore({ connection, keys: createKeys(prefix) });
+    await created(store, { tenant: "t1", session: "s1" });
+    await connection.client.hdel(createKeys(prefix).run("run-a").head, "fixed");
+    expect(await store.removeDamaged("run-a")).toMatchObject({ session: "s1" });
+    expect(await store.count({ tenant: "t1" })).toMatchObject({ queued: 0 });
+    await connection.close();
+  }
 });
 
 /** The node that holds the process's subscriptions. */

@@ -1,8 +1,9 @@
 // Catches: a record that is lost or damaged and stays in the way for ever: owed, listed, counted, first in its session.
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Run } from "../../src/core/run.ts";
 import type { LineEntry } from "../../src/core/session.ts";
 import { sweep } from "../../src/engine/sweep.ts";
+import { connect } from "../../src/redis/connection.ts";
 import { createRedisRunStore } from "../../src/redis/run-store.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { manualClock } from "../../src/testing/manual-clock.ts";
@@ -121,6 +122,32 @@ describe("a run whose record is damaged is removed with all that is its own", ()
     await spoil(cli, keys.run("run-a"));
     expect(await store.removeDamaged("run-a")).toEqual({ why: expect.stringMatching(why), session: undefined });
     expect(await everything(setup)).toEqual(before);
+  });
+
+  test.each(anonymous)("%s, of a tenant and in a session", async (_, why, spoil) => {
+    const { store, cli, keys } = setup;
+    await runAtWork({ runId: "other", session: "s2" });
+    await runAtWork({ runId: "another", session: undefined, tenant: "t2" });
+    await cli("SET", keys.listByTenant("odd"), "a string");
+    const before = await everythingButIdle();
+    await runAtWork();
+    await spoil(cli, keys.run("run-a"));
+    expect(await store.removeDamaged("run-a")).toEqual({ why: expect.stringMatching(why), session: "s1" });
+    expect(await everythingButIdle()).toEqual(before);
+    expect(await cli("ZRANGE", keys.idleSessions, "0", "-1")).toEqual(["s1"]);
+  });
+
+  test("also where the keys may not be walked, but for what only a tenant or a session tells of it", async () => {
+    const { store, cli, keys, url } = setup;
+    await runAtWork();
+    await cli("HDEL", keys.run("run-a").head, "fixed");
+    await cli("ACL", "SETUSER", "walkless", "on", ">canary", "~*", "&*", "+@all", "-scan");
+    onTestFinished(async () => void (await cli("ACL", "DELUSER", "walkless")));
+    const connection = connect(url.replace("://", "://walkless:canary@"), { role: "worker" });
+    onTestFinished(() => connection.close());
+    const found = await createRedisRunStore({ connection, keys }).removeDamaged("run-a");
+    expect(found).toEqual({ why: expect.stringMatching(/fixed is gone/), session: undefined });
+    expect(await store.count()).toMatchObject({ running: 0 });
   });
 
   test("that has ended, with what is noted of its end", async () => {
