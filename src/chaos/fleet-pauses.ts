@@ -2,12 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Backend } from "../backend.ts";
 import type { Redactor } from "../core/redact.ts";
 import { pauseFleet, resumeFleet } from "../engine/fleet-pause.ts";
-import { again } from "./again.ts";
 import type { Window } from "./evidence.ts";
+import { untilAnswered } from "./until-answered.ts";
 
 export type FleetPauses = {
-  /** Pauses the fleet for so long, one such pause at a time. Resolves when it goes on. */
-  pause(forMs: number): Promise<void>;
+  /** Pauses the fleet for so long, one such pause at a time. Resolves when it goes on; true: every worker had said so. */
+  pause(forMs: number): Promise<boolean>;
   /** From when every worker had said that it takes no step; a pause that is not over has no end. */
   windows(): readonly Window[];
 };
@@ -25,12 +25,12 @@ const waitMs = 8_000;
 export function createFleetPauses(options: Options, signal: AbortSignal): FleetPauses {
   const { presence } = options;
   let windows: Window[] = [];
-  let last = Promise.resolve();
+  let last = Promise.resolve(false);
 
   async function allHaveSaid(): Promise<boolean> {
     const until = performance.now() + waitMs;
     while (performance.now() < until && !signal.aborted) {
-      const workers = await again(() => presence.workers(), signal);
+      const workers = await untilAnswered(() => presence.workers(), signal);
       const alive = options.pids();
       if (workers.every(({ paused, pid }) => paused || !alive.includes(pid))) return true;
       await sleep(50);
@@ -38,16 +38,17 @@ export function createFleetPauses(options: Options, signal: AbortSignal): FleetP
     return false;
   }
 
-  async function hold(forMs: number): Promise<void> {
-    await again(() => pauseFleet(options, { by: "ann", reason: "chaos", waitMs: 0 }), signal);
+  async function hold(forMs: number): Promise<boolean> {
+    await untilAnswered(() => pauseFleet(options, { by: "ann", reason: "chaos", waitMs: 0 }), signal);
     const haveSaid = await allHaveSaid();
     const window = { from: Date.now(), to: Number.POSITIVE_INFINITY };
     if (haveSaid) windows.push(window);
     await sleep(forMs, undefined, { signal }).catch(() => {});
     window.to = Date.now();
     // A Redis that was killed may have forgotten it; then nothing was promised.
-    const held = await again(() => resumeFleet(options), signal);
+    const held = await untilAnswered(() => resumeFleet(options), signal);
     if (!held) windows = windows.filter((one) => one !== window);
+    return held && haveSaid;
   }
 
   return {
@@ -56,6 +57,7 @@ export function createFleetPauses(options: Options, signal: AbortSignal): FleetP
         .then(() => hold(forMs))
         .catch((error: unknown) => {
           if (!signal.aborted) throw error;
+          return false;
         });
       return last;
     },

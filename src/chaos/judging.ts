@@ -6,7 +6,6 @@ import { isEnded, type Run } from "../core/run.ts";
 import { ownParts, transcriptOf } from "../core/session.ts";
 import type { Agent } from "../define-agent.ts";
 import { outputOf } from "../engine/output-of.ts";
-import { again } from "./again.ts";
 import { inputOf } from "./doings.ts";
 import type { Evidence, Finding, Frozen, JudgedChild, Window } from "./evidence.ts";
 import type { Execution } from "./execution.ts";
@@ -15,6 +14,7 @@ import { type ModelCall, openLedger } from "./ledger.ts";
 import type { Done } from "./people.ts";
 import type { Scripts } from "./script.ts";
 import { noTally, type Tally } from "./tally.ts";
+import { untilAnswered } from "./until-answered.ts";
 
 export type JudgingOptions = {
   agents: readonly Agent[];
@@ -147,7 +147,7 @@ async function judgeChildren(docket: Docket, { run, feed }: Read): Promise<Judge
   const children: JudgedChild[] = [];
   for (const childId of run ? ids : []) {
     await untilEnded(docket, childId);
-    const loaded = await again(() => backend.store.loadWithLastMessage(childId), signal);
+    const loaded = await untilAnswered(() => backend.store.loadWithLastMessage(childId), signal);
     if (!judged.has(childId)) await judgeOne(docket, loaded?.run.agent ?? "", childId, { counted: { children: 1 } });
     if (loaded) children.push({ run: loaded.run, answer: outputOf(loaded.run, loaded.last) });
   }
@@ -159,7 +159,7 @@ async function untilEnded({ backend, signal, isOver }: Docket, runId: string): P
   let revision = 0;
   let since = performance.now();
   while (!isOver(since) && !signal.aborted) {
-    const run = await again(() => backend.store.load(runId), signal);
+    const run = await untilAnswered(() => backend.store.load(runId), signal);
     if (!run || isEnded(run)) return;
     if (run.revision !== revision) since = performance.now();
     revision = run.revision;
@@ -192,7 +192,7 @@ async function judgeRest(docket: Docket): Promise<void> {
 }
 
 async function readRun({ store }: Pick<Backend, "store">, runId: string, signal: AbortSignal): Promise<Read> {
-  return again(async () => {
+  return untilAnswered(async () => {
     const run = await store.load(runId);
     const parts = run ? ownParts(run) : [];
     const transcript = run ? transcriptOf(run) : runId;
@@ -205,7 +205,7 @@ async function allRuns({ store }: Pick<Backend, "store">, signal: AbortSignal): 
   const runs: Run[] = [];
   let cursor: string | undefined;
   do {
-    const page = await again(() => store.list({ limit: 200, cursor }), signal);
+    const page = await untilAnswered(() => store.list({ limit: 200, cursor }), signal);
     runs.push(...page.runs);
     cursor = page.cursor;
   } while (cursor !== undefined && !signal.aborted);

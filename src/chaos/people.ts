@@ -4,9 +4,9 @@ import type { Message } from "../core/message.ts";
 import { isEnded, type OpenCall, type Run, type StopReason } from "../core/run.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunHandle } from "../engine/run-handle.ts";
-import { again } from "./again.ts";
 import { decide } from "./decider.ts";
 import { type Doings, inputOf } from "./doings.ts";
+import { untilAnswered } from "./until-answered.ts";
 
 /** `isOver`: whether a run is given up in which nothing has changed since then (by `performance.now()`). */
 export type RunTask = {
@@ -44,7 +44,7 @@ export async function accompany(engine: Engine, task: RunTask, signal: AbortSign
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
   };
   const options = { runId, delayMs, session, limits, metadata: { chaos: true } };
-  await again(() => engine.client.start(agent, inputOf(runId), options), signal);
+  await untilAnswered(() => engine.client.start(agent, inputOf(runId), options), signal);
   const run = engine.handle(runId);
   const startedAt = performance.now();
   const state: State = { since: new Map(), cancelled: false, paused: false, resumed: false, retries: 0 };
@@ -68,7 +68,7 @@ export async function accompany(engine: Engine, task: RunTask, signal: AbortSign
 }
 
 async function loadIfThere({ client }: Engine, runId: string, signal: AbortSignal): Promise<Run | null> {
-  return again(() => client.load(runId), signal).catch((error: unknown) => {
+  return untilAnswered(() => client.load(runId), signal).catch((error: unknown) => {
     if (error instanceof DroverError && error.code === "not_found") return null;
     throw error;
   });
@@ -79,9 +79,9 @@ function mayRetry({ status, stopReason }: Run, { doings, state }: Visit): boolea
 }
 
 async function retry(run: RunHandle, { state, signal, runId }: Visit): Promise<void> {
-  state.before = await again(() => run.transcript(), signal);
+  state.before = await untilAnswered(() => run.transcript(), signal);
   const retryId = `${runId}-again-${state.retries + 1}`;
-  await again(() => run.retry({ limits: enough, retryId }), signal);
+  await untilAnswered(() => run.retry({ limits: enough, retryId }), signal);
   state.retries += 1;
 }
 
@@ -90,7 +90,7 @@ async function attend(run: RunHandle, head: Run, visit: Visit): Promise<void> {
   const isDue = (afterMs: number | undefined): boolean => afterMs !== undefined && passedMs >= afterMs;
   if (isDue(doings.cancelAfterMs) && !state.cancelled) {
     state.cancelled = true;
-    await again(() => run.cancel({ by: "ann", reason: "chaos" }), signal);
+    await untilAnswered(() => run.cancel({ by: "ann", reason: "chaos" }), signal);
     return;
   }
   if (isDue(doings.sendAfterMs) && !state.input) await send(run, visit);
@@ -103,10 +103,10 @@ async function hold(run: RunHandle, { doings: { pause }, state, passedMs, signal
   if (!pause || passedMs < pause.afterMs) return;
   if (!state.paused) {
     state.paused = true;
-    await again(() => run.pause({ by: "ann", reason: "chaos" }), signal).catch(ignoreTooLate);
+    await untilAnswered(() => run.pause({ by: "ann", reason: "chaos" }), signal).catch(ignoreTooLate);
   } else if (!state.resumed && passedMs >= pause.afterMs + pause.forMs) {
     state.resumed = true;
-    await again(() => run.resume({ by: "ann" }), signal).catch(ignoreTooLate);
+    await untilAnswered(() => run.resume({ by: "ann" }), signal).catch(ignoreTooLate);
   }
 }
 
@@ -114,7 +114,7 @@ async function hold(run: RunHandle, { doings: { pause }, state, passedMs, signal
 async function send(run: RunHandle, { doings, state, signal, runId }: Visit): Promise<void> {
   const text = `And one thing more of ${runId}.`;
   const give = (): Promise<boolean> =>
-    again(() => run.send(text, { by: "ann", inputId: `${runId}-more` }), signal).then(
+    untilAnswered(() => run.send(text, { by: "ann", inputId: `${runId}-more` }), signal).then(
       () => true,
       (error: unknown) => {
         ignoreTooLate(error);
@@ -159,7 +159,7 @@ async function settle(run: RunHandle, call: OpenCall, { seed, runId, doings, sig
     return run.deny(callId, { by, decisionId, reason: "not today" });
   };
   const people = doings.twice ? ["ann", "bob"] : ["ann"];
-  await Promise.all(people.map((by) => again(() => give(by), signal).catch(ignoreTooLate)));
+  await Promise.all(people.map((by) => untilAnswered(() => give(by), signal).catch(ignoreTooLate)));
 }
 
 /** Somebody was faster, or the run has ended meanwhile. */

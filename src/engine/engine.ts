@@ -133,7 +133,7 @@ async function takeStart(client: Client, logger: Logger, start: StartRequest, pr
     await client.accept(runId, payload, priority);
   } catch (thrown) {
     const error = toError(thrown);
-    if (!(error instanceof DroverError) || !hopeless.has(error.code)) throw error;
+    if (!(error instanceof DroverError) || !permanent.has(error.code)) throw error;
     logger.warn({ runId, reason: error.message }, "a start was rejected");
     const rejected = { runId, agent: payload.agent, reason: error.message };
     if (error.code !== "conflict" && (await client.reject(rejected))) return done;
@@ -144,7 +144,7 @@ async function takeStart(client: Client, logger: Logger, start: StartRequest, pr
 }
 
 /** What will not be taken however often it is delivered. */
-const hopeless: ReadonlySet<string> = new Set(["conflict", "too_large"]);
+const permanent: ReadonlySet<string> = new Set(["conflict", "too_large"]);
 
 /** The name of a rejected record whose id belongs to a run. */
 function besideId(runId: string, what: string): string {

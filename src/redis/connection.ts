@@ -1,7 +1,7 @@
 import { DroverError } from "../core/errors.ts";
 import { createRarely } from "../core/rarely.ts";
 import type { Logger } from "../ports.ts";
-import { hopelessCodes, redisErrorCode, toRedisError } from "./redis-error.ts";
+import { permanentCodes, redisErrorCode, toRedisError } from "./redis-error.ts";
 import { type ConnectionRole, makeClient } from "./redis-options.ts";
 import { addressOf, type RedisClient, type RedisTarget, toClient } from "./redis-target.ts";
 
@@ -140,7 +140,7 @@ function untilReady({ waiters, lastError }: Watch, timeoutMs: number): Promise<u
     const waiter = (notice: Notice): void => {
       if (notice.type === "ready") settle(undefined);
       if (notice.type === "end") settle(lastError() ?? new Error("Connection is closed."));
-      if (notice.type === "error" && hopelessCodes.has(redisErrorCode(notice.error))) settle(notice.error);
+      if (notice.type === "error" && permanentCodes.has(redisErrorCode(notice.error))) settle(notice.error);
     };
     const cancel = afterWaiting(timeoutMs, () => settle(lastError() ?? timedOut()));
     waiters.add(waiter);

@@ -45,8 +45,8 @@ export function createLostRecords(
 /** A session's transcript is looked at after the head: what was committed between the two is no damage, and a second look tells. */
 async function whyDamaged(context: Context, runId: string): Promise<string | undefined> {
   const seen = await readDamage(context, runId);
-  const again = seen && (await readDamage(context, runId));
-  return again && again.rev === seen.rev && again.tok === seen.tok ? again.why : undefined;
+  const now = seen && (await readDamage(context, runId));
+  return now && now.rev === seen.rev && now.tok === seen.tok ? now.why : undefined;
 }
 
 async function removeDamaged(context: Context, runId: string): Promise<Damage | null> {

@@ -17,7 +17,7 @@ const tlsAdvice: Record<string, string> = {
 };
 
 /** Codes for which waiting longer is of no use. */
-export const hopelessCodes: ReadonlySet<string> = new Set([
+export const permanentCodes: ReadonlySet<string> = new Set([
   "NOAUTH",
   "WRONGPASS",
   "NOPERM",

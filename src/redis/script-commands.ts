@@ -44,7 +44,7 @@ export function refuseOversize(client: RedisClient): void {
     const socket = streamOf(client);
     const sendAgain = (): void => {
       if (streamOf(client) !== socket && !isCarrier(socket)) command.noteInnocence();
-      if (command.isHopeless()) {
+      if (command.isGivenUp()) {
         command.reject(Object.assign(new Error("the connection was cut whenever this was sent"), { code: tooLarge }));
       } else void send(command, stream, node);
     };
@@ -129,7 +129,7 @@ class ScriptCommand extends Command {
     return Math.min(100 * this.#sends, longestHoldMs);
   }
 
-  isHopeless(): boolean {
+  isGivenUp(): boolean {
     return this.#sends >= mostSends;
   }
 

@@ -95,31 +95,31 @@ function describeTrouble(event: RunFeedEvent, mark: Output["mark"]): string | un
     case "run_rejected":
       return mark("red", `rejected: ${toOneLine(event.error.message, 300)}`);
     case "model_failed":
-      return mark("yellow", `model call failed: ${toOneLine(event.error.message, 300)}${again(event.nextAt, at)}`);
+      return mark("yellow", `model call failed: ${toOneLine(event.error.message, 300)}${nextTry(event.nextAt, at)}`);
     case "window_shrunk":
       return mark(
         "yellow",
         `too long for the model; at most ${count(event.budgetTokens, "token")} are sent from here on`,
       );
     case "verify_failed":
-      return mark("red", `the check failed: ${toOneLine(event.error.message, 300)}${again(event.nextAt, at)}`);
+      return mark("red", `the check failed: ${toOneLine(event.error.message, 300)}${nextTry(event.nextAt, at)}`);
     case "tool_failed":
       return mark(
         "yellow",
-        `${event.tool} ${event.callId} failed: ${toOneLine(event.error.message, 300)}${again(event.nextAt, at)}`,
+        `${event.tool} ${event.callId} failed: ${toOneLine(event.error.message, 300)}${nextTry(event.nextAt, at)}`,
       );
     case "tool_lost":
       return mark("yellow", `${event.tool} ${event.callId}: its worker was lost`);
     case "step_held":
       return mark("yellow", `held back: ${toOneLine(event.detail, 300)}`);
     case "step_crashed":
-      return mark("red", `a step crashed: ${toOneLine(event.error.message, 300)}${again(event.nextAt, at)}`);
+      return mark("red", `a step crashed: ${toOneLine(event.error.message, 300)}${nextTry(event.nextAt, at)}`);
     default:
       return undefined;
   }
 }
 
-function again(nextAt: number | null, at: number): string {
+function nextTry(nextAt: number | null, at: number): string {
   return nextAt === null ? "" : `; next attempt in ${toDuration(nextAt - at)}`;
 }
 

@@ -199,12 +199,12 @@ function timesOf({ attempt, queueWaitMs, performMs, deliveries }: StepView): str
 }
 
 function reasonsOf({ by, reason, childId, error, nextAt, endedAt }: StepView): string[] {
-  const again = typeof nextAt === "number" && endedAt !== undefined;
+  const isTriedAgain = typeof nextAt === "number" && endedAt !== undefined;
   return [
     ...(by === undefined ? [] : [`by ${toOneLine(by, 80)}`]),
     ...(childId === undefined ? [] : [`run ${childId}`]),
     ...(reason === undefined ? [] : [toOneLine(reason, 300)]),
     ...(error ? [toOneLine(error.message, 300)] : []),
-    ...(again ? [`again after ${toDuration(nextAt - endedAt)}`] : []),
+    ...(isTriedAgain ? [`again after ${toDuration(nextAt - endedAt)}`] : []),
   ];
 }

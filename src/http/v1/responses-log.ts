@@ -193,8 +193,8 @@ async function readBegun(deps: HttpDeps, of: Subject): Promise<Projection | "exp
   if (log.phase !== "new") return log;
   const { state, events } = begin(log, of);
   if (await deps.responses.append(of.id, 0, toStored(events, state))) return state;
-  const again = await readLog(deps.responses, of);
-  return again.phase === "new" ? "expired" : again;
+  const others = await readLog(deps.responses, of);
+  return others.phase === "new" ? "expired" : others;
 }
 
 /** @returns how far the log came; `lost` if another server has appended first. */

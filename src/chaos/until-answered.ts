@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isOutage } from "../core/errors.ts";
 
 /** Gives a command until Redis answers. */
-export async function again<T>(command: () => Promise<T>, signal: AbortSignal): Promise<T> {
+export async function untilAnswered<T>(command: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (;;) {
     try {
       return await command();
