@@ -33,7 +33,7 @@ export type JudgedChild = { run: Run; answer: string | undefined };
 
 /** What is judged of a run's head; what is not known of it is not judged. */
 export type JudgedRun = Pick<Run, "status" | "turns" | "stopReason" | "error"> &
-  Partial<Pick<Run, "calls" | "pendingInput" | "earlierParts">>;
+  Partial<Pick<Run, "calls" | "pendingInput" | "earlierParts" | "deadlineAt">>;
 
 export type Evidence = {
   runId: string;

@@ -109,7 +109,7 @@ function twice(names: readonly string[]): string[] {
 function judgeEnd({ runId, ends }: Evidence, run: JudgedRun): Finding[] {
   if (!ends || (run.status === ends.status && run.stopReason === ends.stopReason)) return [];
   // Time passes while workers are away.
-  if (run.stopReason === "deadline") return [];
+  if (run.stopReason === "deadline" && run.deadlineAt !== undefined) return [];
   const why = run.error ? `: ${run.error.code}: ${run.error.message.slice(0, 200)}` : "";
   return [
     {

@@ -88,6 +88,11 @@ async function searchRun(options: PointSearch, runId: string): Promise<PointRepo
   return report;
 }
 
+/** How a run of the agent goes when nobody disturbs it. */
+export function playCalm(options: PointOptions): Promise<Played> {
+  return play({ ...options, runId: runIdOf(options.agent, 0), schedule: [] });
+}
+
 /** Plays one schedule and says what came of it. */
 export async function playPoints(
   options: PointOptions,

@@ -126,8 +126,8 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
     },
   });
   const pauseFleet = async (forMs: number): Promise<void> => {
-    tally.fleetPauses += 1;
-    await fleetPauses.pause(forMs);
+    // One that a worker which was just then killed never heard of says nothing, and is not counted.
+    if (await fleetPauses.pause(forMs)) tally.fleetPauses += 1;
   };
   try {
     const scene = { crew, redis, prefix, tally, signal, pauseFleet };

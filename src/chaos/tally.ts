@@ -15,7 +15,7 @@ export type Tally = {
   redeliveries: number;
   /** Runs that are calls of others. */
   children: number;
-  /** Pauses of single runs, and of the whole fleet. */
+  /** Pauses of single runs, and of the whole fleet: those that every worker had heard of, by which it is judged. */
   runPauses: number;
   fleetPauses: number;
   /** Input taken in mid-run. */

@@ -151,6 +151,15 @@ test("the result of one call told as that of another, the answer that the feed e
   ]);
 });
 
+test("an end by a deadline is anybody's, but only where there is one", async () => {
+  const ends = { status: "completed", stopReason: "answered" } as const;
+  const late = { status: "failed", stopReason: "deadline" } as const;
+  expect(await told(({ run }) => ({ ends, run: { ...run, ...late, deadlineAt: 5 } }))).toEqual([]);
+  expect(await told(({ run }) => ({ ends, run: { ...run, ...late, deadlineAt: undefined } }))).toEqual([
+    expect.stringMatching(/^outcome: it is failed \(deadline\); undisturbed it is completed/),
+  ]);
+});
+
 describe("children", () => {
   const withChild = ({ children = [] }: Evidence, more: object): Partial<Evidence> => ({
     children: children.map((child) => ({ ...child, run: { ...child.run, ...more } })),

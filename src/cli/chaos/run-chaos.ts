@@ -2,13 +2,14 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Evidence } from "../../chaos/evidence.ts";
-import { type Failure, type PointOptions, playPoints, searchPoints } from "../../chaos/points.ts";
+import { type Failure, type PointOptions, playCalm, playPoints, searchPoints } from "../../chaos/points.ts";
 import { type ProcessOptions, type ProcessReport, runProcesses } from "../../chaos/processes.ts";
 import { readSchedule, type Schedule } from "../../chaos/schedule.ts";
 import { shrink } from "../../chaos/shrink.ts";
 import { isGreen } from "../../chaos/tally.ts";
 import { makeTimedFaults } from "../../chaos/timed-faults.ts";
 import { DroverError } from "../../core/errors.ts";
+import type { Run } from "../../core/run.ts";
 import type { Agent } from "../../define-agent.ts";
 import { type Context, embeddedDir } from "../context.ts";
 import { count } from "../format/text.ts";
@@ -79,7 +80,7 @@ function chooseAgents(all: Agent[], { agent }: ChaosCommand, schedule: Schedule 
 
 async function search(play: Play): Promise<Failure | undefined> {
   const { command } = play;
-  const ends = new Map<string, Evidence["ends"]>();
+  const ends: Ends = new Map();
   if (command.only !== "processes") {
     for (const agent of play.agents) {
       const failure = await searchAgent(play, agent, ends);
@@ -89,11 +90,7 @@ async function search(play: Play): Promise<Failure | undefined> {
   return command.only === "points" ? undefined : searchProcesses(play, ends);
 }
 
-async function searchAgent(
-  play: Play,
-  agent: Agent,
-  ends: Map<string, Evidence["ends"]>,
-): Promise<Failure | undefined> {
+async function searchAgent(play: Play, agent: Agent, ends: Ends): Promise<Failure | undefined> {
   const { command, signal, say, parts, agents } = play;
   const startedAt = performance.now();
   const timeLimit = AbortSignal.timeout((command.minutes * 60_000) / agents.length);
@@ -103,6 +100,7 @@ async function searchAgent(
     signal: AbortSignal.any([signal, timeLimit]),
   });
   const { tally, points, plays, undisturbed, failure } = report;
+  learnEnd(agent, undisturbed.run, ends);
   parts.push({ name: `in memory: ${agent.name}`, tally });
   const { run } = undisturbed;
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
@@ -113,9 +111,22 @@ async function searchAgent(
   if (run && run.stopReason !== "answered") {
     say(`    undisturbed it ends as ${run.status} (${run.stopReason}): give its model better words with --script`);
   }
-  // What an agent's own check says of a made-up answer is not known beforehand.
-  if (run && !agent.code.answers.verify) ends.set(agent.name, { status: run.status, stopReason: run.stopReason });
   return failure;
+}
+
+type Ends = Map<string, Evidence["ends"]>;
+
+/** What an agent's own check says of a made-up answer is not known beforehand. */
+function learnEnd({ name, code }: Agent, run: Run | null, ends: Ends): void {
+  if (run && !code.answers.verify) ends.set(name, { status: run.status, stopReason: run.stopReason });
+}
+
+/** Those that are not known yet are played once, in memory. */
+async function learnEnds(play: Play, ends: Ends): Promise<Ends> {
+  for (const agent of play.agents) {
+    if (!ends.has(agent.name)) learnEnd(agent, (await playCalm(toPoints(play, agent))).run, ends);
+  }
+  return ends;
 }
 
 /** The agent, and all of its file: its tools may hand work to them. */
@@ -127,13 +138,13 @@ function toPoints({ command, seed, mode, all }: Play, agent: Agent): PointOption
   return { agent, seed, scripts: scriptsOf(agent, seed), isReal: realUnder(mode), others };
 }
 
-async function searchProcesses(play: Play, ends: Map<string, Evidence["ends"]>): Promise<Failure | undefined> {
+async function searchProcesses(play: Play, ends: Ends): Promise<Failure | undefined> {
   const { command, seed, parts } = play;
   const { workers, minutes, runs } = command;
   // Faster than that, and kills leave no worker the time to do anything.
   const durationMs = Math.min(minutes * 60_000, Math.max(15_000, runs * 500));
   const faults = makeTimedFaults({ seed, workers, durationMs, everyMs: faultEveryMs, keepsAll: true });
-  const options = { ...toProcesses(play, ends), faults, spreadMs: durationMs };
+  const options = { ...toProcesses(play, await learnEnds(play, ends)), faults, spreadMs: durationMs };
   play.say(
     `  ${count(runs, "run")} in ${count(workers, "worker process", "worker processes")} over a private Redis, some in sessions, some paused for a while, ${count(faults.length, "fault")} in ${Math.round(durationMs / 1000)} s ...`,
   );
@@ -147,7 +158,7 @@ async function searchProcesses(play: Play, ends: Map<string, Evidence["ends"]>):
 
 function toProcesses(
   { context, file, command, agents, all, seed, mode, signal, say }: Play,
-  ends: ReadonlyMap<string, Evidence["ends"]>,
+  ends: Ends,
 ): Omit<ProcessOptions, "faults" | "spreadMs"> {
   const main = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "../main.ts" : "../main.js", import.meta.url));
   const { script, runs, workers } = command;
@@ -199,7 +210,7 @@ async function replay(play: Play, schedule: Schedule): Promise<Failure | undefin
     const { faults, runs, workers } = schedule;
     const spreadMs = Math.max(15_000, runs * 500);
     const replayed = { ...play, command: { ...command, runs, workers } };
-    const report = await runProcesses({ ...toProcesses(replayed, new Map()), faults, spreadMs });
+    const report = await runProcesses({ ...toProcesses(replayed, await learnEnds(play, new Map())), faults, spreadMs });
     parts.push({ name: "in processes", tally: report.tally });
     return report.findings.length > 0 ? { schedule, findings: report.findings } : undefined;
   }
