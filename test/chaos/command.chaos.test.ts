@@ -92,6 +92,21 @@ test("[D18] a tool that breaks its promise: found, shrunk to one fault, and play
   expect(replayed.code).toBe(1);
 });
 
+test("[D18] runs that end in processes in another way than undisturbed: found, also when a schedule is played again", async () => {
+  const dir = makeFolder(
+    "",
+    `export const grower = defineAgent({
+      name: "grower", instructions: "Grow.", model: openai("any"), limits: { maxBytes: 20_000 },
+      tools: [tool("grow", { effect: "read" }, () => process.env.DROVER_CHAOS_WORKER ? "x ".repeat(20_000) : "short")],
+    });`,
+  );
+  const schedule = { layer: "processes", agents: ["grower"], runs: 2, workers: 1, seed: 4, faults: [] };
+  writeFileSync(join(dir, "schedule.json"), JSON.stringify(schedule));
+  const { code, stdout } = await chaos(dir, "--schedule", "schedule.json");
+  expect(stdout).toMatch(/Wrong: chaos-\d: it is failed \(byte_budget: .*; undisturbed it is completed \(answered\)/);
+  expect(code).toBe(1);
+});
+
 test.each([
   [["--agent", "nobody"], /There is no agent "nobody" in this file. It has: clerk/],
   [["--real-tools", "--stub-tools"], /exclude each other/],
