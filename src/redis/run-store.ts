@@ -1,4 +1,4 @@
-import { DamagedRecord, DroverError } from "../core/errors.ts";
+import { DamagedRecord } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { transcriptOf } from "../core/session.ts";
 import type { CommitResult, Logger, RunStore } from "../ports.ts";
@@ -17,6 +17,7 @@ import { decodeHead } from "./run-codec.ts";
 import { createReaders } from "./run-readers.ts";
 import { commitScript } from "./scripts.ts";
 import { createSessionStore } from "./sessions.ts";
+import { whetherMade } from "./whether-made.ts";
 
 export type RedisRunStoreOptions = {
   connection: RedisConnection;
@@ -97,17 +98,4 @@ async function commit({ connection, keys }: Context, input: CommitInput): Promis
   if (code === 1 || code === 2) return { committed: true };
   if (code === 0) return { committed: false, run: decodeHead(runId, toFields(rest)) };
   throw new DamagedRecord(`run ${runId}`, `what the commit needs is not there: ${rest.join(" ")}`);
-}
-
-/** A large write that was given up may have been made: its way was cut each time, perhaps before the reply. The record tells. */
-async function whetherMade(
-  { connection, keys }: Context,
-  { previous, run }: CommitInput,
-  error: unknown,
-): Promise<CommitResult> {
-  if (!(error instanceof DroverError && error.code === "too_large")) throw error;
-  const head = await readHead(connection, keys, run.runId);
-  if (head?.token === run.token) return { committed: true };
-  if (head?.token === previous?.token && head?.revision === previous?.revision) throw error;
-  return { committed: false, run: head };
 }

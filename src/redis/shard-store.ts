@@ -3,12 +3,14 @@ import { DamagedRecord } from "../core/errors.ts";
 import type { FeedEntry } from "../core/event.ts";
 import type { Message } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
+import type { CommitResult } from "../ports.ts";
 import type { Created, Pointer, ShardStore } from "../ports-sharding.ts";
-import { toCommitArguments } from "./commit-plan.ts";
+import { type CommitInput, toCommitArguments } from "./commit-plan.ts";
 import { maxPage, runScript, toFields } from "./read.ts";
 import { decodeHead } from "./run-codec.ts";
 import { createRedisRunStore, type RedisRunStoreOptions } from "./run-store.ts";
 import { guardedCreateScript, makeVoidScript, movePointerScript, pointScript } from "./shard-scripts.ts";
+import { whetherMade } from "./whether-made.ts";
 
 /** A creator that was slow finds its claim void for so long. */
 const voidForMs = 3_600_000;
@@ -23,14 +25,10 @@ export function createRedisShardStore(options: RedisRunStoreOptions): ShardStore
     const append = messages.map((message) => ({ type: "message" as const, message }));
     let previous: Run | null = null;
     for (;;) {
-      const plan = toCommitArguments(keys, { previous, run, append, results: [], entries, fresh: true });
-      const input = { ...plan, keys: [...plan.keys, guard] };
-      const [code, ...rest] = await connection.use((client) => runScript(client, guardedCreateScript, input));
-      if (code === -2) return { guard: String(rest[0]) };
-      if (code === 1 || code === 2) return { created: true };
-      if (code !== 0)
-        throw new DamagedRecord(`run ${run.runId}`, `what its creation needs is not there: ${rest.join(" ")}`);
-      previous = decodeHead(run.runId, toFields(rest));
+      const result = await send(options, { previous, run, append, results: [], entries, fresh: true }, guard);
+      if ("guard" in result) return result;
+      if (result.committed) return { created: true };
+      previous = result.run;
       if (previous && previous.status !== "rejected") return { created: false, run: previous };
     }
   }
@@ -61,6 +59,27 @@ export function createRedisShardStore(options: RedisRunStoreOptions): ShardStore
 
     countEnded: (status, before) => connection.use((client) => client.zcount(keys.ended(status), "-inf", `(${before}`)),
   };
+}
+
+async function send(
+  { connection, keys }: Pick<RedisRunStoreOptions, "connection" | "keys">,
+  input: CommitInput,
+  guard: string,
+): Promise<CommitResult | { guard: string }> {
+  const plan = toCommitArguments(keys, input);
+  const guarded = { ...plan, keys: [...plan.keys, guard] };
+  let reply: (string | number)[];
+  try {
+    reply = await connection.use((client) => runScript(client, guardedCreateScript, guarded));
+  } catch (error) {
+    return await whetherMade({ connection, keys }, input, error);
+  }
+  const [code, ...rest] = reply;
+  const { runId } = input.run;
+  if (code === -2) return { guard: String(rest[0]) };
+  if (code === 1 || code === 2) return { committed: true };
+  if (code === 0) return { committed: false, run: decodeHead(runId, toFields(rest)) };
+  throw new DamagedRecord(`run ${runId}`, `what its creation needs is not there: ${rest.join(" ")}`);
 }
 
 /** Where runs are that do not live where their ids belong; see `createShardedRunStore`. */

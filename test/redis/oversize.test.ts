@@ -5,10 +5,11 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Message } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
 import type { RunStore } from "../../src/ports.ts";
+import type { ShardStore } from "../../src/ports-sharding.ts";
 import { connect } from "../../src/redis/connection.ts";
 import { createKeys } from "../../src/redis/keys.ts";
 import { runScript } from "../../src/redis/read.ts";
-import { createRedisRunStore } from "../../src/redis/run-store.ts";
+import { createRedisShardStore } from "../../src/redis/shard-store.ts";
 import { change, newRun, runCreated, user } from "../contract/run-fixtures.ts";
 import { eventually } from "../support/eventually.ts";
 import { startLossyRelay } from "../support/lossy-relay.ts";
@@ -98,20 +99,20 @@ test("[G1] a large commit that was made counts, although its connection was cut 
   const server = await startPrivateRedis({});
   onTestFinished(() => server.stop());
   /** A store over a way on which each reply to what holds the word is lost. */
-  async function losing(word: string): Promise<RunStore> {
+  async function losing(word: string): Promise<ShardStore> {
     const relay = await startLossyRelay(server.url);
     onTestFinished(() => relay.close());
     relay.loseReplyTo(word, { times: 8 });
     const connection = connect(relay.url, { role: "worker" });
     onTestFinished(() => connection.close());
-    return createRedisRunStore({ connection, keys: createKeys() });
+    return createRedisShardStore({ connection, keys: createKeys() });
   }
   const large = (word: string): Message => user(`${word} ${"x".repeat(600_000)}`);
   const create = (store: RunStore, run: Run, text: Message): ReturnType<RunStore["create"]> =>
     store.create(run, [text], [runCreated(run)]);
   const run = newRun();
   await create(await losing("none"), run, user("hello"));
-  const [alone, other] = [newRun({ runId: "run-b" }), newRun()];
+  const [alone, other, sharded] = [newRun({ runId: "run-b" }), newRun(), newRun({ runId: "run-c" })];
   const append = [{ type: "message" as const, message: large("gamma") }];
   const next = change(run, {}, { append });
   const results = await Promise.all([
@@ -119,6 +120,12 @@ test("[G1] a large commit that was made counts, although its connection was cut 
     // Of a start that somebody else has made: its writer is told of the run that is there.
     losing("beta").then((store) => create(store, other, large("beta"))),
     losing("gamma").then((store) => store.commit(next)),
+    losing("delta").then((store) => store.createUnclaimed(sharded, [large("delta")], [runCreated(sharded)])),
   ]);
-  expect(results).toMatchObject([{ created: true }, { created: false, run: { runId: "run-a" } }, { committed: true }]);
+  expect(results).toMatchObject([
+    { created: true },
+    { created: false, run: { runId: "run-a" } },
+    { committed: true },
+    { created: true },
+  ]);
 });
