@@ -1,4 +1,5 @@
 import { DroverError, toError } from "../core/errors.ts";
+import { runIdSchema } from "../core/new-run.ts";
 import { owed } from "../core/owed.ts";
 import type { Retention } from "../core/retention.ts";
 import type { Clock, Logger, RunStore, StepQueue, Telemetry } from "../ports.ts";
@@ -68,7 +69,8 @@ async function sweepRun(
   failures: Failures,
 ): Promise<number | null> {
   try {
-    const run = await store.load(runId);
+    // What can be no run's id may name other keys, that cannot be read as a run.
+    const run = runIdSchema.safeParse(runId).success ? await store.load(runId) : null;
     if (!run) {
       const isDropped = await store.dropOwing(runId);
       if (isDropped) logger.warn({ runId }, "a run that owed steps is not there any more: its record was lost");

@@ -4,7 +4,7 @@ import type { Removal, RemovalOptions, RunStore } from "../ports.ts";
 import type { DampedWarning, RedisConnection } from "./connection.ts";
 import { firstMember, type Keys, pastMembers, timeOfMember } from "./keys.ts";
 import { createEndNoter } from "./note-ends.ts";
-import { maxPage, runScript } from "./read.ts";
+import { maxPage, runScript, scoreOf } from "./read.ts";
 import { readHeads } from "./read-heads.ts";
 import { removeRun } from "./remove-run.ts";
 import { forgetEndsScript, removeSessionScript } from "./scripts.ts";
@@ -56,7 +56,7 @@ export function createEndedRuns(
     },
     async oldestEnd(status) {
       const [, at] = await connection.use((client) => client.zrange(keys.ended(status), "0", "0", "WITHSCORES"));
-      return at === undefined ? undefined : Number(at);
+      return at === undefined ? undefined : scoreOf(at);
     },
     async oldestCreation() {
       const input = { keys: [...keys.listsByStatus], args: [firstMember, pastMembers, firstsAtOnce] };

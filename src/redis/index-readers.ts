@@ -4,7 +4,7 @@ import type { RunStore } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { type ListContext, listRuns } from "./list-runs.ts";
-import { maxPage, runScript } from "./read.ts";
+import { maxPage, runScript, scoreOf } from "./read.ts";
 
 /** How runs are found by what commits have noted of them. */
 export function createIndexReaders(context: ListContext): Pick<RunStore, "list" | "count" | "owing"> {
@@ -18,7 +18,7 @@ export function createIndexReaders(context: ListContext): Pick<RunStore, "list" 
       // By rank: LIMIT would walk through all that is left out, and the last pages of a hundred thousand hold Redis up.
       const last = offset + count - 1;
       const page = await connection.use((client) => client.zrange(keys.owing, `${offset}`, `${last}`, "WITHSCORES"));
-      return page.filter((_, index) => index % 2 === 0 && Number(page[index + 1]) < before);
+      return page.filter((_, index) => index % 2 === 0 && scoreOf(page[index + 1] ?? "") < before);
     },
   };
 }

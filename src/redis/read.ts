@@ -77,6 +77,12 @@ export function toFields(pairs: (string | number)[]): Record<string, string> {
   return fields;
 }
 
+/** A score of a sorted set, for us a time, as Redis tells it. One without an end was put there by another program. */
+export function scoreOf(text: string): number {
+  if (text === "inf") return Number.MAX_SAFE_INTEGER;
+  return text === "-inf" ? 0 : Number(text);
+}
+
 const scriptNames = new Map<string, string>();
 
 type Arguments = (string | number)[];

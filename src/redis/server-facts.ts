@@ -2,6 +2,7 @@ import type { FleetView } from "../ports.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { readTime, type Server, serversOf } from "./nodes.ts";
+import { scoreOf } from "./read.ts";
 import { isRefusal } from "./redis-error.ts";
 import { isCluster, type RedisClient } from "./redis-target.ts";
 
@@ -73,5 +74,5 @@ export async function readOwing(
       client.zrangebyscore(owing, "-inf", now, "WITHSCORES", "LIMIT", 0, 1),
     ]),
   );
-  return { count, ...(first[1] === undefined ? {} : { oldestSince: Number(first[1]) }) };
+  return { count, ...(first[1] === undefined ? {} : { oldestSince: scoreOf(first[1]) }) };
 }

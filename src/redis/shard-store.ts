@@ -6,7 +6,7 @@ import type { Run } from "../core/run.ts";
 import type { CommitResult } from "../ports.ts";
 import type { Created, Pointer, ShardStore } from "../ports-sharding.ts";
 import { type CommitInput, toCommitArguments } from "./commit-plan.ts";
-import { maxPage, runScript, toFields } from "./read.ts";
+import { maxPage, runScript, scoreOf, toFields } from "./read.ts";
 import { decodeHead } from "./run-codec.ts";
 import { createRedisRunStore, type RedisRunStoreOptions } from "./run-store.ts";
 import { guardedCreateScript, makeVoidScript, movePointerScript, pointScript } from "./shard-scripts.ts";
@@ -54,7 +54,7 @@ export function createRedisShardStore(options: RedisRunStoreOptions): ShardStore
       const flat = await connection.use((client) =>
         client.zrangebyscore(keys.owing, "-inf", `(${before}`, "WITHSCORES", "LIMIT", 0, count),
       );
-      return Object.entries(toFields(flat)).map(([runId, since]) => ({ runId, since: Number(since) }));
+      return Object.entries(toFields(flat)).map(([runId, since]) => ({ runId, since: scoreOf(since) }));
     },
 
     countEnded: (status, before) => connection.use((client) => client.zcount(keys.ended(status), "-inf", `(${before}`)),

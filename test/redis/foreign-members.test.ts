@@ -1,9 +1,13 @@
 // Catches: what another program writes into our sorted sets and lists stops whoever reads them, or keeps them for ever.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { sweep } from "../../src/engine/sweep.ts";
 import { createRedisResponseStore } from "../../src/redis/response-store.ts";
+import { readOwing } from "../../src/redis/server-facts.ts";
+import { manualClock } from "../../src/testing/manual-clock.ts";
+import { createMemoryStepQueue } from "../../src/testing/memory-step-queue.ts";
 import { created } from "../contract/run-fixtures.ts";
 import { begin, session } from "../contract/session-fixtures.ts";
-import { type StoreSetup, setUpStore } from "./setup.ts";
+import { collectWarnings, type StoreSetup, setUpStore } from "./setup.ts";
 
 let setup: StoreSetup;
 beforeEach(() => {
@@ -107,6 +111,31 @@ describe("a listing that another program writes into", () => {
     expect(await cli("ZRANGE", keys.listByStatus("completed"), "0", "-1")).toEqual(["000000001000000:over"]);
     expect((await store.count()).completed).toBe(1);
   });
+});
+
+test("what is noted as owing and is none of ours is forgotten, and holds up no run", async () => {
+  const { store, keys, cli } = setup;
+  await created(store, { runId: "run-a", createdAt: at });
+  await cli("ZADD", keys.owing, "-inf", "run-a:messages", "1", "", "2", "a b", "3", "12", "inf", "late one");
+  const clock = manualClock(at + 60_000);
+  const { logger, warnings } = collectWarnings();
+  const deps = { store, queue: createMemoryStepQueue({ clock }), clock, logger };
+  expect(await sweep(deps)).toBe(1);
+  expect(await cli("ZRANGE", keys.owing, "0", "-1")).toEqual(["run-a", "late one"]);
+  expect(warnings.filter((line) => line.includes("could not be swept"))).toEqual([]);
+  expect((await store.readMessages("run-a", 0, 9)).length).toBe(1);
+});
+
+test("times without an end are numbers", async () => {
+  const { store, keys, cli, connection } = setup;
+  await cli("ZADD", keys.ended("completed"), "inf", "late");
+  expect(await store.oldestEnd("completed")).toBe(Number.MAX_SAFE_INTEGER);
+  await cli("ZADD", keys.ended("completed"), "-inf", "early");
+  expect(await store.oldestEnd("completed")).toBe(0);
+  expect(await store.removeEnded("completed", at, 9)).toEqual({ removed: [], kept: 0 });
+  expect(await store.oldestEnd("completed")).toBe(Number.MAX_SAFE_INTEGER);
+  await cli("ZADD", keys.owing, "-inf", "early");
+  expect(await readOwing(connection, keys, at)).toEqual({ count: 1, oldestSince: 0 });
 });
 
 test("counts in which there are other words are numbers", async () => {

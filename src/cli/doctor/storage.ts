@@ -2,6 +2,7 @@ import { agesOf, endedStatuses, type Retention } from "../../core/retention.ts";
 import { defaultMemoryLimitPercent, refusesFromBytes } from "../../core/room.ts";
 import type { RedisConnection } from "../../redis/connection.ts";
 import { createKeys } from "../../redis/keys.ts";
+import { scoreOf } from "../../redis/read.ts";
 import { toBytes, toDuration } from "../format/text.ts";
 import type { Diagnosis } from "./diagnosis.ts";
 
@@ -43,7 +44,7 @@ export async function examineRetention(
   const firsts = await connection.use((client) =>
     Promise.all(keys.map((key) => client.zrange(key, "0", "0", "WITHSCORES"))),
   );
-  const ends = firsts.flatMap(([, at]) => (at === undefined ? [] : [Number(at)]));
+  const ends = firsts.flatMap(([, at]) => (at === undefined ? [] : [scoreOf(at)]));
   return judgeRetention(retention, ends.length === 0 ? undefined : Number(seconds) * 1_000 - Math.min(...ends));
 }
 
