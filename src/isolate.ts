@@ -1,7 +1,7 @@
-import { fork } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import { z } from "zod";
 import type { Isolate } from "./engine/step.ts";
-import type { DeliveryAbort, StepAddress } from "./ports.ts";
+import type { Delivery, DeliveryAbort, StepAddress } from "./ports.ts";
 
 /** Names the step that a child process was started for. */
 const stepVariable = "DROVER_ISOLATED_STEP";
@@ -16,6 +16,8 @@ const addressSchema: z.ZodType<StepAddress & { lostWorkers: number }> = z.object
 /** What a child tells its worker when it begins its step, and when that has ended. */
 const begunMessage = "drover-step-begun";
 const doneMessage = "drover-step-done";
+/** Again and again meanwhile. */
+const beatMessage = "drover-step-goes-on";
 
 /** How a program ends that was told to: by a signal that a whole group of processes is sent, or in order. */
 const stopSignals = new Set(["SIGTERM", "SIGINT", "SIGHUP"]);
@@ -23,25 +25,40 @@ const stopCodes = new Set([0, 130, 143]);
 /** How one ends that nobody asked to end, though its code says that all is well (sysexits.h: an internal error). */
 const unaskedCode = 70;
 
+/** A program that has not come to its step after so long never will. */
+const startMs = 120_000;
+/** What a child that hears that its step is not wanted any more may still need to tell what that cost. */
+const unwantedGraceMs = 5_000;
+/** How often a child tells that its thread is free. */
+const beatMs = 1_000;
+
 /**
  * Runs a step alone: starts this program again, as it was started, with the step in its environment. There
  * `drover.work()` executes that one step and ends the process. The worker keeps the step's lock meanwhile.
- * The step is to blame only for a death that came after it began and that nobody asked for.
+ * The step is to blame only for a death that came after it began and that nobody asked for, and for keeping its thread: such
+ * a child hears nothing, neither a cancel nor its own timeout, and is ended.
  */
-export const isolateInChild: Isolate = (delivery) =>
+export const isolateInChild: Isolate = (delivery, { silentMs, unwanted }) =>
   new Promise((resolve) => {
     if (delivery.signal.aborted) {
       resolve({ died: false });
       return;
     }
-    const [, script = "", ...args] = process.argv;
-    const step = JSON.stringify({ ...delivery.step, lostWorkers: delivery.lostWorkers });
-    const child = fork(script, args, { env: { ...process.env, [stepVariable]: step } });
+    const child = start(delivery);
     let begun = false;
     let finished = false;
+    let overdue = false;
     const kill = (): void => {
       child.kill("SIGKILL");
     };
+    const stopWatching = watchBeats(child, {
+      mostMs: () => (begun ? silentMs : startMs),
+      onSilent() {
+        overdue = true;
+        kill();
+      },
+    });
+    const stopWaiting = afterAbort(unwanted, unwantedGraceMs, kill);
     delivery.signal.addEventListener("abort", kill, { once: true });
     child.on("message", (message) => {
       begun ||= message === begunMessage;
@@ -49,14 +66,52 @@ export const isolateInChild: Isolate = (delivery) =>
     });
     child.once("error", () => end(true, ""));
     child.once("exit", (code, signal) => {
-      end(signal === null ? stopCodes.has(code ?? 0) : stopSignals.has(signal), signal ?? describeCode(code));
+      const how = overdue ? `it kept its thread for ${Math.round(silentMs / 1_000)} s` : (signal ?? describeCode(code));
+      end(signal === null ? stopCodes.has(code ?? 0) : stopSignals.has(signal), how);
     });
     function end(stopped: boolean, how: string): void {
       delivery.signal.removeEventListener("abort", kill);
-      const died = begun && !finished && !stopped && !delivery.signal.aborted;
+      stopWaiting();
+      stopWatching();
+      const ended = stopped || delivery.signal.aborted || unwanted.aborted;
+      const died = begun && !finished && !ended;
       resolve(died ? { died, how } : { died: false });
     }
   });
+
+function start({ step: address, lostWorkers }: Delivery): ChildProcess {
+  const [, script = "", ...args] = process.argv;
+  return fork(script, args, {
+    env: { ...process.env, [stepVariable]: JSON.stringify({ ...address, lostWorkers }) },
+  });
+}
+
+/** Counts by what this process itself could hear: it may be stopped for a while too. */
+function watchBeats(child: ChildProcess, { mostMs, onSilent }: { mostMs: () => number; onSilent(): void }): () => void {
+  let silentMs = 0;
+  child.on("message", () => {
+    silentMs = 0;
+  });
+  const timer = setInterval(() => {
+    silentMs += beatMs;
+    if (silentMs > mostMs()) onSilent();
+  }, beatMs);
+  return () => clearInterval(timer);
+}
+
+/** @returns how to call it off */
+function afterAbort(signal: AbortSignal, ms: number, act: () => void): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const wait = (): void => {
+    timer = setTimeout(act, ms);
+  };
+  if (signal.aborted) wait();
+  else signal.addEventListener("abort", wait, { once: true });
+  return () => {
+    signal.removeEventListener("abort", wait);
+    clearTimeout(timer);
+  };
+}
 
 function describeCode(code: number | null): string {
   return code === unaskedCode ? "exit code 0, though nobody had asked it to end" : `exit code ${code}`;
@@ -84,6 +139,9 @@ export function beginIsolated(): AbortSignal {
   else {
     process.once("disconnect", abandon);
     process.send(begunMessage, undefined, {}, unheard);
+    setInterval(() => {
+      if (process.connected) process.send?.(beatMessage, undefined, {}, unheard);
+    }, beatMs).unref();
   }
   return controller.signal;
 }

@@ -6,6 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Isolate, IsolateLimits } from "../src/engine/step.ts";
 import { isolatedStep, isolateInChild } from "../src/isolate.ts";
 import type { Delivery } from "../src/ports.ts";
 
@@ -32,6 +33,10 @@ function makeDelivery(signal: AbortSignal = new AbortController().signal): Deliv
   return { step: { runId: "run-1", owedAt: 3, index: 0 }, lostWorkers: 3, deliveries: 4, signal, queuedAt: 0 };
 }
 
+/** As a step whose tool has all the time in the world. */
+const isolate = (delivery: Delivery, limits: Partial<IsolateLimits> = {}): ReturnType<Isolate> =>
+  isolateInChild(delivery, { silentMs: 60_000, unwanted: new AbortController().signal, ...limits });
+
 const source = JSON.stringify(new URL("../src/isolate.ts", import.meta.url).href);
 const begin = 'process.send("drover-step-begun");';
 const reportDone = 'process.send("drover-step-done"); process.disconnect();';
@@ -44,7 +49,7 @@ describe("a step alone in a child process", () => {
       if (!fits || process.argv[2] !== "one argument") process.exit(9);
       ${begin}
       ${reportDone}`);
-    expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+    expect(await isolate(makeDelivery())).toEqual({ died: false });
   });
 
   test.each([
@@ -52,30 +57,30 @@ describe("a step alone in a child process", () => {
     ["it ends with an error", "process.exit(7);", "exit code 7"],
   ])("died if %s", async (_how, body, how) => {
     pretend(begin + body);
-    expect(await isolateInChild(makeDelivery())).toEqual({ died: true, how });
+    expect(await isolate(makeDelivery())).toEqual({ died: true, how });
   });
 
   test("[G8] did not die of its step if it never came so far: Redis was away, say", async () => {
     pretend("process.exit(1);");
-    expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+    expect(await isolate(makeDelivery())).toEqual({ died: false });
   });
 
   // What a terminal's Ctrl-C and a service manager send to the whole group of processes.
   test.each(["SIGTERM", "SIGINT", "SIGHUP"])("did not die of its step if %s stopped it", async (signal) => {
     pretend(`${begin} process.kill(process.pid, "${signal}"); setInterval(() => {}, 1000);`);
-    expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+    expect(await isolate(makeDelivery())).toEqual({ died: false });
   });
 
   test.each([0, 130, 143])("did not die of its step if its program ended it in order: exit code %i", async (code) => {
     pretend(`${begin} process.exit(${code});`);
-    expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+    expect(await isolate(makeDelivery())).toEqual({ died: false });
   });
 
   const own = `const { beginIsolated } = await import(${source}); beginIsolated();`;
 
   test("died if it ended itself as if all were well, and nobody had asked it to", async () => {
     pretend(`${own} setTimeout(() => process.exit(0), 50);`);
-    expect(await isolateInChild(makeDelivery())).toEqual({
+    expect(await isolate(makeDelivery())).toEqual({
       died: true,
       how: "exit code 0, though nobody had asked it to end",
     });
@@ -87,7 +92,7 @@ describe("a step alone in a child process", () => {
       const listen = `process.on("SIGTERM", () => process.exit(0));`;
       const stop = `process.kill(process.pid, "SIGTERM"); setInterval(() => {}, 1000);`;
       pretend(when === "before" ? listen + own + stop : own + listen + stop);
-      expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+      expect(await isolate(makeDelivery())).toEqual({ died: false });
     },
   );
 
@@ -105,31 +110,49 @@ describe("a step alone in a child process", () => {
     "ends on a signal by a listener that lets it end if there is no other, there since %s it began",
     async (when) => {
       pretend(when === "before" ? leave("1") + own + stopped : own + leave("1") + stopped);
-      expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+      expect(await isolate(makeDelivery())).toEqual({ died: false });
     },
   );
 
   test("ends on a signal that nobody listens to any more", async () => {
     pretend(`${own} const on = () => {}; process.on("SIGTERM", on); process.off("SIGTERM", on); ${stopped}`);
-    expect(await isolateInChild(makeDelivery())).toEqual({ died: false });
+    expect(await isolate(makeDelivery())).toEqual({ died: false });
   });
 
   test("that outlives every signal is ended when its worker's time is over", async () => {
     pretend(`${own} for (const one of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(one, () => {});
       process.kill(process.pid, "SIGTERM"); setInterval(() => {}, 1_000); process.send("stays");`);
     const stop = new AbortController();
-    const running = isolateInChild(makeDelivery(stop.signal));
+    const running = isolate(makeDelivery(stop.signal));
     setTimeout(() => stop.abort(), 1_000);
     expect(await running).toEqual({ died: false });
   });
 
+  test("that keeps its thread for longer than it may died of it; one that only takes long did not", async () => {
+    pretend(`${own} for (;;);`);
+    expect(await isolate(makeDelivery(), { silentMs: 1_500 })).toEqual({
+      died: true,
+      how: "it kept its thread for 2 s",
+    });
+    pretend(`${own} setTimeout(() => { ${reportDone} process.exit(0); }, 4_000);`);
+    expect(await isolate(makeDelivery(), { silentMs: 2_500 })).toEqual({ died: false });
+  }, 15_000);
+
+  test("that keeps its thread when it is not wanted any more is ended, and is not to blame", async () => {
+    pretend(`${begin} for (;;);`);
+    const unwanted = new AbortController();
+    const running = isolate(makeDelivery(), { unwanted: unwanted.signal });
+    unwanted.abort();
+    expect(await running).toEqual({ died: false });
+  }, 15_000);
+
   test("is ended when its worker gives it back, also if that was before it began", async () => {
     pretend(begin + "setTimeout(() => process.exit(7), 5000);");
     const stop = new AbortController();
-    const running = isolateInChild(makeDelivery(stop.signal));
+    const running = isolate(makeDelivery(stop.signal));
     stop.abort();
     expect(await running).toEqual({ died: false });
-    expect(await isolateInChild(makeDelivery(AbortSignal.abort()))).toEqual({ died: false });
+    expect(await isolate(makeDelivery(AbortSignal.abort()))).toEqual({ died: false });
   }, 4_000);
 });
 

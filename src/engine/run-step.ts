@@ -13,7 +13,17 @@ import { ofRun } from "./log-fields.ts";
 import { performModel } from "./model-step.ts";
 import { queueOwed } from "./queue-owed.ts";
 import { performSession } from "./session.ts";
-import { afterReport, again, done, endDelivery, handedBack, type RunStepDeps, type StepContext } from "./step.ts";
+import {
+  abortAtDeadline,
+  afterAbort,
+  afterReport,
+  again,
+  done,
+  endDelivery,
+  handedBack,
+  type RunStepDeps,
+  type StepContext,
+} from "./step.ts";
 import { performTool } from "./tool-step.ts";
 
 /** A step that lost this many workers runs alone in a child process (invariant 8). */
@@ -24,6 +34,8 @@ const isolateAfter = 3;
  * machine, six such losses in a row befall one innocent step in a thousand.
  */
 const isolatedStartsAllowed = 12;
+/** A child that nothing reaches for so long, beside the time that its tool may take, is ended: not even its timeouts end it. */
+const keptThreadMs = 60_000;
 /** A step that was delivered more often than this first sees whether its outcome can be kept. */
 const deliveriesOnTrust = 2;
 /** A step that meets a bug of ours this often ends its run. */
@@ -187,7 +199,7 @@ async function inLane(deps: Deps, run: Run, context: StepContext): Promise<StepO
 
 /** Begins a step alone, having said so in the record. Its child commits what it does; here only its death is seen. */
 async function isolated(deps: RunStepDeps, run: Run, context: StepContext): Promise<StepOutcome> {
-  const { step, delivery } = context;
+  const { step, delivery, active } = context;
   const target = step.kind === "model" ? run.model : run.calls.find((call) => call.callId === step.callId);
   const starts = target?.isolatedStarts ?? 0;
   if (starts >= isolatedStartsAllowed) {
@@ -198,7 +210,10 @@ async function isolated(deps: RunStepDeps, run: Run, context: StepContext): Prom
     { ...ofRun(run), step: step.kind, lostWorkers: delivery.lostWorkers },
     "step runs alone: it lost its worker too often",
   );
-  const result = await deps.isolate?.(delivery);
+  const stopTimer = abortAtDeadline(deps, run, active);
+  const silentMs = keptThreadMs + (target && "timeoutMs" in target ? target.timeoutMs : 0);
+  const result = await deps.isolate?.(delivery, { silentMs, unwanted: active.signal }).finally(stopTimer);
+  if (active.aborted() === "deadline") return afterAbort(deps, run, context);
   if (result?.died) return poisoned(deps, run, context, `it ended the process it ran in (${result.how})`);
   // The child was stopped with its worker, or put the step off: only the record tells.
   return endDelivery(deps, await deps.store.load(run.runId), context);

@@ -9,8 +9,17 @@ import type { EngineDeps } from "./deps.ts";
 import { queueSteps } from "./queue-owed.ts";
 import type { Recall } from "./recall.ts";
 
-/** Runs a step alone in a child process. `died`: the child ended by itself before the step did. */
-export type Isolate = (delivery: Delivery) => Promise<{ died: false } | { died: true; how: string }>;
+/**
+ * Runs a step alone in a child process. `died`: the child ended by itself before the step did, or had to be ended because it
+ * kept its thread.
+ */
+export type Isolate = (
+  delivery: Delivery,
+  limits: IsolateLimits,
+) => Promise<{ died: false } | { died: true; how: string }>;
+
+/** `silentMs`: for how long its thread may be kept; `unwanted`: aborts when the step is not to go on, which the child hears too. */
+export type IsolateLimits = { silentMs: number; unwanted: AbortSignal };
 
 export type RunStepDeps = EngineDeps & {
   active: ActiveSteps;

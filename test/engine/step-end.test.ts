@@ -111,6 +111,28 @@ describe("a step that runs alone in a child process", () => {
     expect(begun).toEqual(["first", "second"]);
   });
 
+  test("[G8] ends with its run when the time of that is over, though its child hears of nothing", async () => {
+    const bench = makeBench();
+    const given: number[] = [];
+    const engine = bench.process({
+      agents: [makePoster(() => "posted")],
+      async isolate(_delivery, { unwanted, silentMs }) {
+        given.push(silentMs);
+        await new Promise((resolve) => unwanted.addEventListener("abort", resolve));
+        bench.clock.advance(50);
+        return { died: false };
+      },
+    });
+    await engine.client.start("poster", "go", { runId: "alone", limits: { deadlineMs: 50 } });
+    const model = takeStep(bench);
+    model.end(await engine.runStep(model.delivery));
+    const { delivery } = takeStep(bench);
+    expect(await engine.runStep({ ...delivery, lostWorkers: 3, deliveries: 4 })).toEqual({ type: "done" });
+    expect(await bench.store.load("alone")).toMatchObject({ status: "failed", stopReason: "deadline" });
+    // A tool has its own time beside what any step has.
+    expect(given).toEqual([65_000]);
+  });
+
   test("[G8] is poison once it was begun alone twelve times without an outcome", async () => {
     const bench = makeBench();
     const engine = bench.process({ agents: [makePoster(() => "posted")], isolate: async () => ({ died: false }) });
