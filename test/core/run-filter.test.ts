@@ -1,6 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { makeRun } from "../../src/core/new-run.ts";
-import { fitsFilter, parseCountFilter, parseRunFilter, type RunFilter } from "../../src/core/run-filter.ts";
+import {
+  fitsFilter,
+  isPlace,
+  newestPlace,
+  parseCountFilter,
+  parseRunFilter,
+  placeOf,
+  type RunFilter,
+} from "../../src/core/run-filter.ts";
 
 const trace = { traceId: "t", rootSpanId: "s", flags: 1 };
 const run = {
@@ -59,4 +67,12 @@ describe("a filter of runs", () => {
     const { tenant: _, ...nobodys } = run;
     expect(fitsFilter(nobodys, { tenant: "t1" })).toBe(false);
   });
+});
+
+test("a place is told from what else may lie among places", () => {
+  expect(isPlace(placeOf({ runId: "run-a", createdAt: 1_000.5 }))).toBe(true);
+  expect(isPlace(newestPlace)).toBe(true);
+  for (const other of ["", "x", "5", "000000000001000", "000000000001000:", "000000000001000:a b", "1000:run-a"]) {
+    expect(isPlace(other)).toBe(false);
+  }
 });
