@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
+import { Worker } from "node:worker_threads";
 import { z } from "zod";
 import type { Isolate } from "./engine/step.ts";
 import type { Delivery, DeliveryAbort, StepAddress } from "./ports.ts";
@@ -132,6 +133,7 @@ export function isolatedStep(
  */
 export function beginIsolated(): AbortSignal {
   tellUnaskedEnd();
+  endWithParent();
   const controller = new AbortController();
   const reason: DeliveryAbort = "lock_lost";
   const abandon = (): void => controller.abort(reason);
@@ -144,6 +146,25 @@ export function beginIsolated(): AbortSignal {
     }, beatMs).unref();
   }
   return controller.signal;
+}
+
+/** Has its own thread: whose worker is gone while a tool keeps this one would go on for ever, and nobody would end it. */
+const watchParent = `
+const { workerData } = require("node:worker_threads");
+setInterval(() => {
+  if (process.ppid === workerData.parent) return;
+  setTimeout(() => process.kill(process.pid, "SIGKILL"), workerData.graceMs);
+}, 1_000);`;
+
+/** After what a step that hears of it takes to end by itself. */
+function endWithParent(): void {
+  const workerData = { parent: process.ppid, graceMs: unwantedGraceMs };
+  try {
+    // What the program's own threads are given is not for this one.
+    new Worker(watchParent, { eval: true, execArgv: [], env: {}, workerData }).on("error", unheard).unref();
+  } catch {
+    // A program that may have no threads: its step goes on all the same.
+  }
 }
 
 let hasEnded = false;

@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Isolate, IsolateLimits } from "../src/engine/step.ts";
 import { isolatedStep, isolateInChild } from "../src/isolate.ts";
 import type { Delivery } from "../src/ports.ts";
@@ -38,6 +38,8 @@ const isolate = (delivery: Delivery, limits: Partial<IsolateLimits> = {}): Retur
   isolateInChild(delivery, { silentMs: 60_000, unwanted: new AbortController().signal, ...limits });
 
 const source = JSON.stringify(new URL("../src/isolate.ts", import.meta.url).href);
+/** As an endless loop does, but without the heat. */
+const keepThread = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);";
 const begin = 'process.send("drover-step-begun");';
 const reportDone = 'process.send("drover-step-done"); process.disconnect();';
 
@@ -129,7 +131,7 @@ describe("a step alone in a child process", () => {
   });
 
   test("that keeps its thread for longer than it may died of it; one that only takes long did not", async () => {
-    pretend(`${own} for (;;);`);
+    pretend(`${own} ${keepThread}`);
     expect(await isolate(makeDelivery(), { silentMs: 1_500 })).toEqual({
       died: true,
       how: "it kept its thread for 2 s",
@@ -139,7 +141,7 @@ describe("a step alone in a child process", () => {
   }, 15_000);
 
   test("that keeps its thread when it is not wanted any more is ended, and is not to blame", async () => {
-    pretend(`${begin} for (;;);`);
+    pretend(`${begin} ${keepThread}`);
     const unwanted = new AbortController();
     const running = isolate(makeDelivery(), { unwanted: unwanted.signal });
     unwanted.abort();
@@ -175,6 +177,20 @@ describe("a step alone whose worker is gone", () => {
     child.disconnect();
     expect(await exit).toBe(5);
   });
+
+  test("is ended soon though it keeps its thread and hears of nothing", async () => {
+    const child = join(directory, "child.mjs");
+    writeFileSync(child, `const { beginIsolated } = await import(${source}); beginIsolated(); ${keepThread}`);
+    const { child: worker, exit } = start(`
+      import { fork } from "node:child_process";
+      const child = fork(${JSON.stringify(child)});
+      child.on("message", () => process.send(child.pid));`);
+    const pid = await new Promise<number>((resolve) => worker.once("message", (one) => resolve(Number(one))));
+    expect(() => process.kill(pid, 0)).not.toThrow();
+    worker.kill("SIGKILL");
+    await exit;
+    await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow(), { timeout: 20_000, interval: 100 });
+  }, 30_000);
 
   test("does not begin if that was before, and ends without an error", async () => {
     const { child, exit } = start(`
