@@ -56,7 +56,8 @@ at = at + agents
 if tonumber(stored[3] or '') and tonumber(stored[3]) < tonumber(ARGV[7]) then status = stored[4] end
 local function less(key)
   if not status or not agent then return end
-  if redis.call('HINCRBY', key, status .. ' ' .. agent, -1) <= 0 then redis.call('HDEL', key, status .. ' ' .. agent) end
+  local left = redis.pcall('HINCRBY', key, status .. ' ' .. agent, -1)
+  if type(left) == 'table' or left <= 0 then redis.call('HDEL', key, status .. ' ' .. agent) end
 end
 less(KEYS[8])
 if ARGV[5] ~= '' then

@@ -8,16 +8,20 @@
  * "more" has put there, and nothing else.
  */
 const applyIndex = `
+local function count(key, field, by)
+  local now = redis.pcall('HINCRBY', key, field, by)
+  -- No number: another program has put it there. It counts as none, unless it is the key that is of another type.
+  if type(now) == 'table' then now = by; redis.call('HSET', key, field, by) end
+  if now <= 0 then redis.call('HDEL', key, field) end
+end
 local function applyIndex(key, action, member, counted)
   if action == 'add' then redis.call('ZADD', key, 0, member)
   elseif action == 'remove' then redis.call('ZREM', key, member)
   elseif action == 'end' then redis.call('ZADD', key, string.match(member, '^(%S+) (.*)$'))
   elseif action == 'push' then redis.call('RPUSH', key, member)
   elseif action == 'drop' then redis.call('LREM', key, 0, member)
-  elseif action == 'more' then redis.call('HINCRBY', key, member, 1)
-  elseif action == 'less' or counted then
-    local field = action == 'less' and member or counted .. ' ' .. member
-    if redis.call('HINCRBY', key, field, -1) <= 0 then redis.call('HDEL', key, field) end
+  elseif action == 'more' then count(key, member, 1)
+  elseif action == 'less' or counted then count(key, action == 'less' and member or counted .. ' ' .. member, -1)
   end
 end
 `;

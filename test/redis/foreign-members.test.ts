@@ -5,7 +5,7 @@ import { createRedisResponseStore } from "../../src/redis/response-store.ts";
 import { readOwing } from "../../src/redis/server-facts.ts";
 import { manualClock } from "../../src/testing/manual-clock.ts";
 import { createMemoryStepQueue } from "../../src/testing/memory-step-queue.ts";
-import { created } from "../contract/run-fixtures.ts";
+import { change, committed, created } from "../contract/run-fixtures.ts";
 import { begin, session } from "../contract/session-fixtures.ts";
 import { collectWarnings, type StoreSetup, setUpStore } from "./setup.ts";
 
@@ -136,6 +136,29 @@ test("times without an end are numbers", async () => {
   expect(await store.oldestEnd("completed")).toBe(Number.MAX_SAFE_INTEGER);
   await cli("ZADD", keys.owing, "-inf", "early");
   expect(await readOwing(connection, keys, at)).toEqual({ count: 1, oldestSince: 0 });
+});
+
+test("a run goes on, ends and goes though another program wrote into what counts it", async () => {
+  const { store, keys, cli } = setup;
+  const spoilt = async (...statuses: string[]): Promise<void> => {
+    for (const key of [keys.counts, keys.countsOfTenant("t")]) {
+      await cli("HSET", key, ...statuses.flatMap((status) => [`${status} assistant`, "many"]));
+    }
+  };
+  await spoilt("queued", "running", "completed");
+  const queued = await created(store, { runId: "run-a", tenant: "t" });
+  expect(await store.count({ tenant: "t" })).toMatchObject({ queued: 1 });
+  const running = await committed(store, change(queued, { status: "running" }));
+  const ended = await committed(store, change(running, { status: "completed", model: undefined, endedAt: at }));
+  expect(await store.count({ agent: "assistant" })).toMatchObject({ queued: 0, running: 0, completed: 1 });
+  await spoilt("completed");
+  expect(await store.remove(ended)).toBe(true);
+  expect(await cli("EXISTS", keys.counts, keys.countsOfTenant("t"))).toBe(0);
+  await created(store, { runId: "run-b" });
+  await spoilt("queued");
+  await cli("HDEL", keys.run("run-b").head, "head");
+  expect(await store.removeDamaged("run-b")).toMatchObject({ why: "head is gone" });
+  expect(await cli("HGET", keys.counts, "queued assistant")).toBeNull();
 });
 
 test("counts in which there are other words are numbers", async () => {
