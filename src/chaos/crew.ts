@@ -129,6 +129,10 @@ function enlist(options: CrewOptions, company: Company, { place, url }: { place:
   child.stderr?.on("data", (chunk: Buffer) => {
     member.said = (member.said + chunk.toString()).slice(-2_000);
   });
+  // One that could not be started at all has no end to be told of.
+  child.on("error", ({ message }) => {
+    member.said += message;
+  });
   child.on("message", (message) => {
     member.isReady ||= message === "ready";
   });

@@ -13,21 +13,58 @@ const stepKey = /:q:[^:]+:\d+-\d+-/;
  */
 const runKey = /:r:.*(?:chaos-\d+|talk-\d+(?!.*:messages$))/;
 
-export async function leftoversOf(redis: ChaosRedis, prefix: string): Promise<Leftover> {
-  const steps: string[] = [];
-  const keys: string[] = [];
-  let bytes = 0;
+type Asked = Pick<ChaosRedis, "call">;
+
+export async function leftoversOf(redis: Asked, prefix: string): Promise<Leftover> {
+  const found = await keysOf(redis, prefix);
+  const steps = found.filter((key) => stepKey.test(key));
+  return weighed(
+    redis,
+    steps,
+    found.filter((key) => stepKey.test(key) || runKey.test(key)),
+  );
+}
+
+/** The same once every run was deleted: then no list, count or other key of the installation names one any more. */
+export async function remainsOf(redis: Asked, prefix: string): Promise<Leftover> {
+  const { steps, keys } = await leftoversOf(redis, prefix);
+  const isKnown = (key: string): boolean => keys.includes(key) || transcriptKey.test(key);
+  const naming: string[] = [];
+  for (const key of await keysOf(redis, prefix)) if (!isKnown(key) && (await namesRun(redis, key))) naming.push(key);
+  return weighed(redis, steps, [...keys, ...naming]);
+}
+
+const named = /chaos-\d/;
+/** A session's transcript stays until that is deleted itself. */
+const transcriptKey = /:r:session:.*:messages$/;
+/** How all of a key is read, by its type; event streams tell what was, and are bounded. */
+const readers: Record<string, readonly [command: string, ...range: number[]]> = {
+  hash: ["HGETALL"],
+  list: ["LRANGE", 0, -1],
+  set: ["SMEMBERS"],
+  zset: ["ZRANGE", 0, -1],
+};
+
+async function namesRun(redis: Asked, key: string): Promise<boolean> {
+  const [command, ...range] = readers[String(await redis.call("TYPE", key))] ?? [];
+  return command !== undefined && named.test(JSON.stringify(await redis.call(command, key, ...range)));
+}
+
+async function keysOf(redis: Asked, prefix: string): Promise<string[]> {
+  // A key may be told of twice.
+  const keys = new Set<string>();
   let cursor = "0";
   do {
     const page = (await redis.call("SCAN", cursor, "MATCH", `${prefix}*`, "COUNT", 1_000)) as [string, string[]];
     cursor = page[0];
-    for (const key of page[1]) {
-      if (stepKey.test(key)) steps.push(key);
-      if (!stepKey.test(key) && !runKey.test(key)) continue;
-      keys.push(key);
-      bytes += Number((await redis.call("MEMORY", "USAGE", key)) ?? 0);
-    }
+    for (const key of page[1]) keys.add(key);
   } while (cursor !== "0");
+  return [...keys];
+}
+
+async function weighed(redis: Asked, steps: string[], keys: string[]): Promise<Leftover> {
+  let bytes = 0;
+  for (const key of keys) bytes += Number((await redis.call("MEMORY", "USAGE", key)) ?? 0);
   return { steps, keys, bytes };
 }
 

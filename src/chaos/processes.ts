@@ -15,7 +15,7 @@ import { type Doings, doingsOf } from "./doings.ts";
 import type { Evidence, Finding } from "./evidence.ts";
 import { createFleetPauses } from "./fleet-pauses.ts";
 import { createJudging, type Judging } from "./judging.ts";
-import { type Leftover, leftoversOf, removeRuns } from "./leftovers.ts";
+import { type Leftover, leftoversOf, remainsOf, removeRuns } from "./leftovers.ts";
 import { letHappen } from "./mishaps.ts";
 import { accompany } from "./people.ts";
 import { type ChaosRedis, type Fsync, startChaosRedis } from "./redis-server.ts";
@@ -152,7 +152,7 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
     tally.stuck += 1;
   }
   if (findings.length === 0) await removeRuns(backend);
-  const leftover = findings.length === 0 ? await leftoversOf(redis, prefix) : left;
+  const leftover = findings.length === 0 ? await remainsOf(redis, prefix) : left;
   return { tally, findings, leftover };
 }
 

@@ -4,18 +4,21 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import type { Finding } from "../../src/chaos/evidence.ts";
 import type { Execution } from "../../src/chaos/execution.ts";
 import { createJudging, type JudgingOptions } from "../../src/chaos/judging.ts";
 import { openLedger } from "../../src/chaos/ledger.ts";
+import { remainsOf } from "../../src/chaos/leftovers.ts";
 import { play } from "../../src/chaos/play.ts";
 import { type Silence, watchPulse } from "../../src/chaos/pulse.ts";
 import type { Script } from "../../src/chaos/script.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
+import { startPrivateRedis } from "../support/redis-server.ts";
 
 const pay = defineTool({
   name: "pay",
@@ -66,6 +69,25 @@ test("what is done in the name of a run after it was judged is judged too, and t
   expect(findings).toEqual([
     { kind: "effect", runId, message: expect.stringMatching(/^pay may not run again and ran 2 times/) },
   ]);
+});
+
+test("when all runs are deleted, a step, a record and a list that names one are told; what an installation has is not", async () => {
+  const server = await startPrivateRedis({});
+  const client = new Redis(server.url);
+  onTestFinished(async () => {
+    client.disconnect();
+    await server.stop();
+  });
+  await client.set("{p}:q:model:1-0-chaos-1", "a step");
+  await client.zadd("{p}:r:list:agent:a", 1, "chaos-2");
+  await client.hset("{p}:r:agents", "errand", "{}");
+  await client.rpush("{p}:r:session:talk-1:messages", "chaos chaos-7");
+  await client.set("{p}:r:run:chaos-3.call-1-1.x", "a record");
+  const call = (name: string, ...args: (string | number)[]): Promise<unknown> => client.call(name, ...args);
+  const { steps, keys, bytes } = await remainsOf({ call }, "{p}");
+  expect(steps).toEqual(["{p}:q:model:1-0-chaos-1"]);
+  expect(keys.toSorted()).toEqual([...steps, "{p}:r:list:agent:a", "{p}:r:run:chaos-3.call-1-1.x"]);
+  expect(bytes).toBeGreaterThan(0);
 });
 
 test("a process tells how long a tool kept its thread, also before it notes anything else", async () => {
