@@ -44,7 +44,7 @@ const isLinux = existsSync("/proc/self/cwd");
 test.runIf(isLinux).each([
   ["SIGINT", 130],
   ["SIGTERM", 143],
-] as const)("[D18] a soak that is ended by %s", async (signal, code) => {
+] as const)("a soak that is ended by %s", async (signal, code) => {
   const soak = start("scripts/soak.ts", "--minutes", "5", "--workers", "1", "--seed", "71");
   // At work: a tool of a run was executed.
   const isAtWork = (name: string): boolean => existsSync(join(soak.dir, name, "executions.jsonl"));
@@ -58,7 +58,7 @@ test.runIf(isLinux).each([
   expect(readdirSync(soak.dir)).toEqual([]);
 });
 
-test.runIf(isLinux)("[D18] a run of the chaos tests that is ended by SIGINT", async () => {
+test.runIf(isLinux)("a run of the chaos tests that is ended by SIGINT", async () => {
   const chaos = start("scripts/chaos.ts", "--only", "q13", "--seed", "72");
   await vi.waitFor(() => expect(workingIn(chaos.dir)).not.toEqual([]), patience);
   chaos.child.kill("SIGINT");
