@@ -86,7 +86,7 @@ async function startAll(workers: readonly StepWorker[]): Promise<void> {
   try {
     await Promise.all(workers.map((worker) => worker.start()));
   } catch (error) {
-    for (const worker of workers) worker.kill();
+    await Promise.all(workers.map((worker) => worker.stop()));
     throw error;
   }
 }

@@ -101,6 +101,7 @@ async function takeSteps(
   const { concurrency = defaultConcurrency } = options;
   const pause = await openWorkerPause(backend);
   const worker = createStepWorkers(backend, {
+    client: backend.connection.client,
     connect: () => makeClient(deps.redis, "worker", "drover-step-worker"),
     ...{ prefix: deps.prefix, queues: served, concurrency },
     telemetry: deps.telemetry,

@@ -1,6 +1,7 @@
 import { QueueKeys, RedisConnection, type Worker } from "bullmq";
 import { atMost } from "../at-most.ts";
 import { defaultPrefix } from "../core/defaults.ts";
+import { endClient, revive } from "../end-client.ts";
 import type { Clock, Delivery, Logger, StepOutcome, Telemetry } from "../ports.ts";
 import { createDamper, createTroubleLog, type Damper, messageOf, type TroubleLog } from "./damping.ts";
 import { isLockLost } from "./lost-locks.ts";
@@ -16,9 +17,11 @@ export type { StartDelivery } from "./processor.ts";
 
 export type StepWorkerOptions = {
   /**
-   * Makes a client of its own for this worker, which ends it: one for commands and one per queue that waits. It must
-   * retry without limit (`maxRetriesPerRequest: null`) and have no command timeout.
+   * What commands go over. Whoever made it ends it once this worker has stopped. It must retry without limit
+   * (`maxRetriesPerRequest: null`) and have no command timeout.
    */
+  client: RedisClient;
+  /** Makes a client of the same kind, on which a queue waits for work; this worker ends it. */
   connect: () => RedisClient;
   prefix?: string | undefined;
   /** Names of the queues to serve: `runs`, `model`, or `tools-<name>`. */
@@ -54,8 +57,6 @@ export type StepWorker = {
   /** Takes no more steps until what it is held for is over; those in hand go on. May be called before `start`. */
   hold(why: string): void;
   release(why: string): void;
-  /** Ends at once. Steps in hand are aborted and come back when their locks expire. */
-  kill(): void;
   /** For readiness: steps in hand, and when the last one was begun (epoch ms by the clock). */
   stats(): { running: number; lastStartedAt: number | undefined };
   /** When the last step of that queue was begun. */
@@ -86,20 +87,18 @@ const handBackMs = 1_100;
 
 /** Consumes step queues. Knows nothing of what a step does: that is `process`. */
 export function createStepWorker(options: StepWorkerOptions): StepWorker {
-  const { logger } = options;
+  const { logger, client } = options;
   const trouble = createTroubleLog(logger);
-  const main = options.connect();
-  main.on("error", () => undefined); // reported through the workers below
   const starts = createStarts(options.clock);
   const lanes = options.queues.map((queue) =>
-    createLane(options, queue, { main, trouble, onStarted: () => starts.note(queue) }),
+    createLane(options, queue, { trouble, onStarted: () => starts.note(queue) }),
   );
   const ended = Promise.withResolvers<void>();
   let stopping: Promise<void> | undefined;
 
   const end = (): void => {
     for (const lane of lanes) lane.damper.stop();
-    for (const client of [...lanes.map((lane) => lane.blocking), main]) void endClient(client);
+    for (const { blocking } of lanes) void endClient(blocking);
     ended.resolve();
   };
 
@@ -109,14 +108,14 @@ export function createStepWorker(options: StepWorkerOptions): StepWorker {
       ready.catch(() => undefined); // after a stop nobody listens any more
       await Promise.race([ready, ended.promise]);
       // A producer of somebody else's sets BullMQ's own cap, 10,000 events, or none at all.
-      const capped = Promise.all(lanes.map((lane) => main.hset(lane.toKey("meta"), "opts.maxLenEvents", maxEvents)));
+      const capped = Promise.all(lanes.map((lane) => client.hset(lane.toKey("meta"), "opts.maxLenEvents", maxEvents)));
       await Promise.race([capped, ended.promise]).catch((error: unknown) => {
         logger.debug({ error: messageOf(error) }, "the events of queues are capped as their producers had it");
       });
       for (const lane of stopping ? [] : lanes) lane.tap.open();
     },
     stop() {
-      stopping ??= stopLanes(lanes, options.graceMs ?? defaultGraceMs, ended.promise).finally(end);
+      stopping ??= stopLanes(lanes, options.graceMs ?? defaultGraceMs).finally(end);
       return stopping;
     },
     hold(why) {
@@ -130,16 +129,6 @@ export function createStepWorker(options: StepWorkerOptions): StepWorker {
         processor.release(why);
         tap.release(why);
       }
-    },
-    kill() {
-      stopping ??= ended.promise;
-      for (const lane of lanes) {
-        lane.tap.close();
-        lane.processor.refuse();
-        lane.processor.abandon(0);
-        void lane.worker.close(true).catch(() => undefined);
-      }
-      end();
     },
     stats: () => ({ running: countRunning(lanes), lastStartedAt: starts.last() }),
     lastStartedOn: starts.lastOn,
@@ -168,7 +157,7 @@ function createStarts(clock: Clock): {
   };
 }
 
-async function stopLanes(lanes: Lane[], graceMs: number, ended: Promise<void>): Promise<void> {
+async function stopLanes(lanes: Lane[], graceMs: number): Promise<void> {
   const closing = lanes.map(async (lane) => {
     lane.damper.stop();
     lane.tap.close();
@@ -176,7 +165,7 @@ async function stopLanes(lanes: Lane[], graceMs: number, ended: Promise<void>): 
     await revive(lane.blocking);
     await lane.worker.close().catch(() => undefined); // waits for steps in hand; for ever when Redis is away
   });
-  const closed = Promise.race([Promise.all(closing), ended]);
+  const closed = Promise.all(closing);
   const idle = Promise.all(lanes.map((lane) => lane.processor.idle()));
   await atMost(graceMs, Promise.race([closed, idle]));
   for (const lane of lanes) lane.processor.abandon(windDownMs);
@@ -184,21 +173,22 @@ async function stopLanes(lanes: Lane[], graceMs: number, ended: Promise<void>): 
 }
 
 /** What the queues of one worker share. */
-type Shared = { main: RedisClient; trouble: TroubleLog; onStarted: () => void };
+type Shared = { trouble: TroubleLog; onStarted: () => void };
 
 function createLane(options: StepWorkerOptions, queue: string, shared: Shared): Lane {
-  const { main, trouble } = shared;
+  const { client } = options;
+  const { trouble } = shared;
   const prefix = queuePrefix(options.prefix ?? defaultPrefix);
   const keys = new QueueKeys(prefix);
   const blocking = options.connect();
   blocking.on("error", () => undefined); // reported through the worker below
   const toKey = (jobId: string): string => keys.toKey(queue, jobId);
-  const processor = createProcessor({ ...options, ...shared, queue, connection: main, toKey });
+  const processor = createProcessor({ ...options, ...shared, queue, connection: client, toKey });
   const worker = new TolerantWorker(
     queue,
     (job) => processor.process(job),
     {
-      connection: main,
+      connection: client,
       prefix,
       autorun: false,
       concurrency: options.concurrency,
@@ -211,7 +201,7 @@ function createLane(options: StepWorkerOptions, queue: string, shared: Shared): 
     // Both connections are ours: BullMQ's own way of making the second one could not be ended while Redis is away.
     (name, backendOptions) =>
       new TolerantBackend(
-        new RedisConnection(main, { shared: true, blocking: false }),
+        new RedisConnection(client, { shared: true, blocking: false }),
         name,
         keys.getKeys(name),
         (type) => keys.toKey(name, type),
@@ -224,7 +214,7 @@ function createLane(options: StepWorkerOptions, queue: string, shared: Shared): 
   });
   const damper = createDamper({ pause: () => tap.hold("damper"), resume: () => tap.release("damper") });
   const stopTending = tendQueue({
-    client: main,
+    client,
     worker,
     isBusy: () => processor.running() > 0,
     clock: options.clock,
@@ -248,26 +238,4 @@ function onWorkerError(error: Error, queue: string, trouble: TroubleLog, damper:
 function isConnectionError(error: Error): boolean {
   const code = "code" in error ? error.code : undefined;
   return typeof code === "string" || error.message === "Connection is closed.";
-}
-
-/**
- * A client between two attempts to connect never says that it ended, and keeps its commands: it is sent into one first.
- * The attempt has its socket by the next turn of the event loop.
- */
-async function revive(client: RedisClient): Promise<void> {
-  if (client.status !== "reconnecting") return;
-  client.connect().catch(() => undefined);
-  await new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-}
-
-/**
- * For good: BullMQ, which was just about to get a lost connection back when its worker was closed, connects a client that
- * ended once more, and that would keep the process up for ever.
- */
-async function endClient(client: RedisClient): Promise<void> {
-  await revive(client);
-  client.connect = () => Promise.reject(new Error("Connection is closed."));
-  if (client.status !== "end") client.disconnect(); // one that ended would hold the process for a while
 }

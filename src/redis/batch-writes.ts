@@ -20,7 +20,7 @@ export function batchWrites(client: Redis): void {
       if (!corked) {
         corked = true;
         stream.cork();
-        process.nextTick(flush);
+        setImmediate(flush);
       }
       return write(...args);
     };

@@ -1,5 +1,6 @@
 import { DroverError } from "../core/errors.ts";
 import { createRarely } from "../core/rarely.ts";
+import { endClient } from "../end-client.ts";
 import type { Logger } from "../ports.ts";
 import { permanentCodes, redisErrorCode, toRedisError } from "./redis-error.ts";
 import { type ConnectionRole, makeClient } from "./redis-options.ts";
@@ -82,7 +83,7 @@ export function connect(target: RedisTarget, options: ConnectOptions): RedisConn
     async close() {
       if (closed) return;
       closed = true;
-      client.disconnect();
+      await endClient(client);
     },
   };
 }

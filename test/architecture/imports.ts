@@ -50,14 +50,14 @@ export const layers: readonly Layer[] = [
   {
     name: "redis",
     places: ["redis/"],
-    layers: ["core", "ports", "redis-url"],
+    layers: ["core", "ports", "redis-url", "end-client"],
     packages: ["ioredis", "zod"],
     node: "any",
   },
   {
     name: "bullmq",
     places: ["bullmq/"],
-    layers: ["core", "ports", "at-most"],
+    layers: ["core", "ports", "at-most", "end-client"],
     packages: ["@bull-board/*", "bullmq", "hono", "ioredis", "zod"],
     node: "any",
   },
@@ -90,6 +90,8 @@ export const layers: readonly Layer[] = [
   { name: "redis-url", places: ["redis-url.ts"], layers: [], packages: [], node: [] },
   // A wait with a limit: the core, which everybody may import, has no promises.
   { name: "at-most", places: ["at-most.ts"], layers: [], packages: [], node: [] },
+  // Ending a client for good; shared by whoever makes some.
+  { name: "end-client", places: ["end-client.ts"], layers: [], packages: [], node: [] },
   // Undoing in order, whatever fails; shared by the commands that start processes.
   { name: "releases", places: ["releases.ts"], layers: [], packages: [], node: [] },
   {

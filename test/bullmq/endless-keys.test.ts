@@ -21,7 +21,7 @@ test("a lost worker's step comes back though its lock and the look for such step
   await bench.queue.add([step]);
   await lost.start();
   await taken.promise;
-  lost.kill();
+  await bench.cutOff(lost);
   await bench.redis.set(bench.key("model", "1-1-run-a", "lock"), "somebody's");
   await bench.redis.set(bench.key("model", "stalled-check"), "1");
   const again = Promise.withResolvers<Delivery>();

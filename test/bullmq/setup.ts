@@ -1,8 +1,10 @@
 import { Queue } from "bullmq";
 import { Redis } from "ioredis";
 import { inject } from "vitest";
+import type { RedisClient } from "../../src/bullmq/redis-client.ts";
 import { type BullStepQueue, createStepQueue } from "../../src/bullmq/step-queue.ts";
 import { createStepWorker, type StepWorker, type StepWorkerOptions } from "../../src/bullmq/step-worker.ts";
+import { endClient } from "../../src/end-client.ts";
 import type { Clock, Logger } from "../../src/ports.ts";
 import { connect } from "../../src/redis/connection.ts";
 import { deletePrefix, testPrefix } from "../support/redis.ts";
@@ -42,6 +44,8 @@ export type Bench = {
   plainQueue(name: string): Queue;
   /** A worker on queues `model`, `tools` and `tools-browser`, one step at a time, unless told otherwise. Not started. */
   makeWorker(options: Partial<StepWorkerOptions> & Pick<StepWorkerOptions, "process">): StepWorker;
+  /** Cuts a worker off for good, as if its process were gone: what it has in hand it can neither end nor give back. */
+  cutOff(worker: StepWorker): Promise<void>;
   /** The key of a job of that queue. */
   key(queue: string, ...parts: string[]): string;
   close(): Promise<void>;
@@ -56,7 +60,7 @@ export async function makeBench(url: string = inject("redisUrl"), clock: Clock =
   const redis = new Redis(url);
   redis.on("error", () => undefined);
   const queue = createStepQueue({ connection, prefix, clock, logger });
-  const workers: StepWorker[] = [];
+  const workers = new Map<StepWorker, RedisClient[]>();
   const queues: Queue[] = [];
   return {
     url,
@@ -71,8 +75,15 @@ export async function makeBench(url: string = inject("redisUrl"), clock: Clock =
       return made;
     },
     makeWorker(options) {
+      const clients: RedisClient[] = [];
+      const connectWorker = (): RedisClient => {
+        const { client } = connect(url, { role: "worker" });
+        clients.push(client);
+        return client;
+      };
       const worker = createStepWorker({
-        connect: () => connect(url, { role: "worker" }).client,
+        client: connectWorker(),
+        connect: connectWorker,
         queues: ["model", "tools", "tools-browser"],
         concurrency: 1,
         processStart: async () => ({ type: "done" }),
@@ -82,12 +93,16 @@ export async function makeBench(url: string = inject("redisUrl"), clock: Clock =
         graceMs: 500,
         ...options,
       });
-      workers.push(worker);
+      workers.set(worker, clients);
       return worker;
+    },
+    async cutOff(worker) {
+      await Promise.all((workers.get(worker) ?? []).map(endClient));
     },
     key: (name, ...parts) => [`${prefix}:q:${name}`, ...parts].join(":"),
     async close() {
-      await Promise.all(workers.map((worker) => worker.stop()));
+      await Promise.all([...workers.keys()].map((worker) => worker.stop()));
+      await Promise.all([...workers.values()].flat().map(endClient));
       await Promise.all(queues.map((made) => made.close()));
       await queue.close();
       await connection.close();

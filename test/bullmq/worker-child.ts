@@ -16,7 +16,9 @@ const clock = {
   sleep: (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms)),
 };
 
+const connection = connect(url, { role: "worker" });
 const worker = createStepWorker({
+  client: connection.client,
   connect: () => connect(url, { role: "worker" }).client,
   prefix,
   clock,
@@ -39,7 +41,8 @@ const worker = createStepWorker({
 });
 
 process.on("SIGTERM", () => {
-  void worker.stop().then(() => {
+  void worker.stop().then(async () => {
+    await connection.close();
     say({ stopped: true });
     process.stdin.pause(); // from here the process ends by itself, or something was left open
   });

@@ -96,6 +96,7 @@ async function startParts(log: Logger): Promise<() => Promise<void>> {
   await connection.ready();
   await clock.ready();
   const worker = createStepWorker({
+    client: connection.client,
     connect: () => makeClient(redisUrl, "worker"),
     queues: ["runs", "model", "tools"],
     process: options.redeliver ? redelivered(engine.runStep) : engine.runStep,
