@@ -20,7 +20,7 @@ export function batchWrites(client: Redis): void {
       if (!corked) {
         corked = true;
         stream.cork();
-        setImmediate(flush);
+        process.nextTick(flush);
       }
       return write(...args);
     };
