@@ -93,8 +93,11 @@ const callKeys = new WeakMap<ToolCall, string>();
 
 /** Equal for calls of one tool whose arguments mean the same. Worked out once for each call while it is remembered. */
 function callKey(call: ToolCall): string {
-  const key = callKeys.get(call) ?? `${call.name} ${comparableArguments(call.arguments)}`;
-  callKeys.set(call, key);
+  let key = callKeys.get(call);
+  if (key === undefined) {
+    key = `${call.name} ${comparableArguments(call.arguments)}`;
+    callKeys.set(call, key);
+  }
   return key;
 }
 
