@@ -55,16 +55,22 @@ export function sumDepths(depths: readonly QueueDepth[], names: readonly string[
 
 async function listQueues(connection: QueueConnection, prefix: string): Promise<string[]> {
   const names = new Set(ownQueues);
+  const pattern = `${prefix.replaceAll(/[*?[\]\\]/g, "\\$&")}:*:meta`;
   let cursor = "0";
   do {
-    const [next, keys] = await connection.use((client) =>
-      client.scan(cursor, "MATCH", `${prefix}:*:meta`, "COUNT", scanCount),
+    const reply = await connection.use((client) =>
+      client.eval(scanScript, 1, `${prefix}:${runsQueue}:meta`, cursor, pattern, scanCount),
     );
+    const [next, keys] = scanSchema.parse(reply);
     for (const key of keys) names.add(key.slice(prefix.length + 1, -":meta".length));
     cursor = next;
   } while (cursor !== "0");
   return [...names];
 }
+
+/** In a script, so that it is done by the node of a cluster that has the keys, and not by any. KEYS: 1 one of them. */
+const scanScript = "return redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])";
+const scanSchema = z.tuple([z.string(), z.array(z.string())]);
 
 const states = ["wait", "prioritized", "active", "delayed"] as const;
 

@@ -1,6 +1,7 @@
 // Catches: what goes wrong with many nodes where one server would do: keys that are looked for on the wrong one, settings of
 // which one is wrong, clocks that differ, a subscription that silently ends with its node.
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { readQueueDepths } from "../../src/bullmq/queue-depths.ts";
 import { checkRedis } from "../../src/redis/check.ts";
 import { connect } from "../../src/redis/connection.ts";
 import { createKeys } from "../../src/redis/keys.ts";
@@ -28,6 +29,16 @@ test("every role finds the nodes that have its keys", async () => {
     }
     await connection.close();
   }
+});
+
+test("queues that only somebody else knows are found on the node that has them", async () => {
+  const connection = connect(cluster.url, { role: "producer" });
+  for (const tag of ["{a}", "{b}", "{c}", "{d}"]) {
+    await connection.use((client) => client.hset(`${tag}:q:tools-theirs:meta`, "version", "1"));
+    const names = (await readQueueDepths(connection, tag)).map(({ name }) => name);
+    expect(names).toEqual(["runs", "model", "tools", "tools-theirs"]);
+  }
+  await connection.close();
 });
 
 test("is read as one: memory and clients of all primaries, the clock of one node", async () => {
