@@ -1,9 +1,7 @@
 import { Job, type MinimalQueue, type Worker } from "bullmq";
 import type { Clock } from "../ports.ts";
-import { boundEndlessKeys } from "./endless-keys.ts";
-import { removeOrphans } from "./orphan-jobs.ts";
 import type { RedisClient } from "./redis-client.ts";
-import { runsQueue } from "./step-job.ts";
+import { createStrayLook } from "./stray-look.ts";
 
 const everyMs = 1_000;
 /** BullMQ lets delayed jobs go when a worker's own clock says so. One that is behind by less does no harm. */
@@ -36,7 +34,7 @@ export type TendOptions = {
  *   for two seconds: a low class is slow, and never starved. Jobs of other producers that have no class go first, and are
  *   joined too;
  * - each ten seconds: keys that are to expire, and have lost their end, get one; and some of the database's keys are looked
- *   at for what is left of steps that are in no list any more.
+ *   at for what is left of steps that are in no list any more. One worker of the fleet does that.
  *
  * Otherwise nothing is asked of Redis.
  *
@@ -100,17 +98,6 @@ export function tendQueue({ client, worker, isBusy, clock, trouble }: TendOption
   }, everyMs);
   timer.unref();
   return () => clearInterval(timer);
-}
-
-/** @returns a look at some of the keys that nobody else sees to */
-function createStrayLook(client: RedisClient, worker: Worker): () => Promise<void> {
-  let cursor = "0";
-  const toKey = (name: string): string => worker.toKey(name);
-  return async () => {
-    await boundEndlessKeys(client, toKey);
-    // Starts are their producers' own.
-    if (worker.name !== runsQueue) cursor = await removeOrphans(client, toKey, cursor);
-  };
 }
 
 async function letGo(queue: MinimalQueue, id: string): Promise<boolean> {

@@ -22,6 +22,7 @@ test("a lost worker's step comes back though its lock and the look for such step
   await lost.start();
   await taken.promise;
   await bench.cutOff(lost);
+  await bench.redis.del(bench.key("model", "stray-check"));
   await bench.redis.set(bench.key("model", "1-1-run-a", "lock"), "somebody's");
   await bench.redis.set(bench.key("model", "stalled-check"), "1");
   const again = Promise.withResolvers<Delivery>();

@@ -1,7 +1,9 @@
 // Catches: what is left of steps whose lists another program deleted, which stays in Redis for ever; and a step, or another
 // program's job, that is removed though it waits, is delayed or is being worked on.
+import type { Worker } from "bullmq";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { removeOrphans } from "../../src/bullmq/orphan-jobs.ts";
+import { createStrayLook } from "../../src/bullmq/stray-look.ts";
 import { startPrivateRedis } from "../support/redis-server.ts";
 import { type Bench, makeBench } from "./setup.ts";
 
@@ -82,4 +84,18 @@ test("a worker sees to it by itself", async () => {
     await own.close();
     await server.stop();
   }
+});
+
+test("one worker of a fleet looks at a time, and a note without an end keeps nobody from it for ever", async () => {
+  const worker = { name: "model", toKey } as unknown as Worker;
+  const evaluate = vi.spyOn(bench.redis, "eval");
+  const looks = Array.from({ length: 3 }, () => createStrayLook(bench.redis, worker));
+  await bench.redis.set(toKey("stray-check"), "1");
+  for (const look of looks) await look();
+  expect(evaluate).toHaveBeenCalledTimes(3);
+  expect(await bench.redis.pttl(toKey("stray-check"))).toBeGreaterThan(0);
+  await bench.redis.del(toKey("stray-check"));
+  await Promise.all(looks.map((look) => look()));
+  // Each asks whether it is its turn; whose it is asks for keys without an end, and for what is left of steps.
+  expect(evaluate).toHaveBeenCalledTimes(3 + 3 + 2);
 });

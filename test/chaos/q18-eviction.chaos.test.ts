@@ -46,7 +46,7 @@ function readinessOf({ options }: World): () => Promise<{ status: number; body: 
 }
 
 /** What may go at any time: locks, leases, live text, what workers tell, and BullMQ's own helpers. */
-const mayExpire = /:live$|:lock$|:r:lease:|:r:gate:|:r:web:|:r:response(-events)?:|:stalled-check$|:limiter$/;
+const mayExpire = /:live$|:lock$|:r:lease:|:r:gate:|:r:web:|:r:response(-events)?:|:(stalled|stray)-check$|:limiter$/;
 
 /** Keys of ours that carry a time to live and are no such helpers. */
 async function expiringKeys({ redis, prefix }: World): Promise<string[]> {

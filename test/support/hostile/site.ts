@@ -176,7 +176,7 @@ async function snapshot(client: Redis, prefix: string): Promise<Map<string, stri
   for await (const names of client.scanStream({ match: `${prefix}*`, count: 1_000 })) {
     for (const name of names as string[]) {
       // Not what a request leaves: sign-ins, and a mark of BullMQ's workers that goes by itself.
-      if (!/:web:[0-9a-f]{64}$|:stalled-check$/.test(name)) found.set(name, await contentOf(client, name));
+      if (!/:web:[0-9a-f]{64}$|:(stalled|stray)-check$/.test(name)) found.set(name, await contentOf(client, name));
     }
   }
   return found;
