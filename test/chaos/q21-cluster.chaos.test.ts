@@ -64,7 +64,6 @@ describe("on a cluster of three masters", () => {
     const { drover } = world;
     const fleet = await startFleet(world, isLong ? 3 : 2, { lockMs: 1_000 });
     const done = new AbortController();
-    const killing = fleet.killAtRandom(random, { everyMs: [300, 1_200], until: done.signal });
     const named = (name: string): string[] => Array.from({ length: each }, (_, index) => `${name}-${index}`);
 
     for (const id of named("made")) {
@@ -73,6 +72,7 @@ describe("on a cluster of three masters", () => {
     const start = (id: string, kind: string, session?: string): Promise<RunHandle> =>
       drover.start("e2e", `${id} ${kind}`, { runId: id, ...(session ? { session } : {}) });
     const plain = await Promise.all(named("plain").map((id) => start(id, "tools")));
+    const killing = fleet.killAtRandom(random, { everyMs: [300, 1_200], until: done.signal });
     const talks: RunHandle[] = [];
     for (const [index, id] of named("talk").entries()) talks.push(await start(id, "tools", `chat-${index % 2}`));
     const asks = await Promise.all(named("ask").map((id) => start(id, "ask", random.pick([undefined, `solo-${id}`]))));

@@ -15,7 +15,7 @@ export type Fleet = {
   readonly deaths: readonly Death[];
   /** Kills the worker of that place and resolves when its successor takes steps (without one: when it is dead). */
   kill(place: number): Promise<void>;
-  /** Kills workers chosen by `random`, the next `everyMs` later, until told to stop. Resolves with the number of kills. */
+  /** Kills workers chosen by `random`, one at once and the next `everyMs` later, until told to stop. Resolves with the number of kills. */
   killAtRandom(random: Random, options: { everyMs: [from: number, to: number]; until: AbortSignal }): Promise<number>;
   /** Ends all by SIGTERM and resolves with how they ended; none is replaced any more. */
   stop(): Promise<Exit[]>;
@@ -67,10 +67,10 @@ export async function startFleet(
     async killAtRandom(random, { everyMs: [from, to], until }) {
       let kills = 0;
       for (;;) {
-        await sleep(random.between(from, to), undefined, { signal: until }).catch(() => {});
         if (until.aborted || !supervised) return kills;
         kills += 1;
         await kill(random.between(0, size - 1));
+        await sleep(random.between(from, to), undefined, { signal: until }).catch(() => {});
       }
     },
     async stop() {
