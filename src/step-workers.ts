@@ -1,9 +1,10 @@
 import type { Backend } from "./backend.ts";
 import { runsQueue } from "./bullmq/step-job.ts";
 import { createStepWorker, type StepWorker, type StepWorkerOptions } from "./bullmq/step-worker.ts";
+import { endClient } from "./end-client.ts";
 import type { Delivery, StepOutcome } from "./ports.ts";
 
-export type StepWorkersOptions = Omit<StepWorkerOptions, "process" | "processStart" | "clock" | "logger">;
+export type StepWorkersOptions = Omit<StepWorkerOptions, "process" | "processStart" | "clock" | "logger" | "locks">;
 
 /** What takes steps in this process, as one. */
 export type StepWorkers = {
@@ -26,8 +27,11 @@ export type StepWorkers = {
 export function createStepWorkers(backend: Backend, options: StepWorkersOptions): StepWorkers {
   const { engine, shards, clock, logger } = backend;
   const { queues, concurrency } = options;
+  const locks = options.connect();
+  locks.on("error", () => undefined); // what it means for a step is told as its lost lock
   const common = {
     ...options,
+    locks,
     processStart: ({ start, priority }) => engine.takeStart(start, priority),
     clock,
     logger,
@@ -60,35 +64,43 @@ export function createStepWorkers(backend: Backend, options: StepWorkersOptions)
       ? [open({ prefix: options.prefix, queues, concurrency, process: engine.runStep })]
       : openShards();
   const workers = opened.map(({ worker }) => worker);
+  const stop = (): Promise<void> => stopAll(workers, locks);
 
   return {
     concurrency: opened.reduce((sum, { most }) => sum + most, 0),
-    start: () => startAll(workers),
-    stop: async () => void (await Promise.all(workers.map((worker) => worker.stop()))),
+    start: () => startAll(workers, stop),
+    stop,
     hold: (why) => holdAll(workers, why),
     release: (why) => releaseAll(workers, why),
     lastStartedOn(queue) {
       const started = workers.flatMap((worker) => worker.lastStartedOn(queue) ?? []);
       return started.length === 0 ? undefined : Math.max(...started);
     },
-    stats() {
-      const all = workers.map((worker) => worker.stats());
-      const started = all.flatMap(({ lastStartedAt }) => lastStartedAt ?? []);
-      return {
-        running: all.reduce((sum, { running }) => sum + running, 0),
-        lastStartedAt: started.length === 0 ? undefined : Math.max(...started),
-      };
-    },
+    stats: () => statsOf(workers),
   };
 }
 
-async function startAll(workers: readonly StepWorker[]): Promise<void> {
+async function startAll(workers: readonly StepWorker[], stop: () => Promise<void>): Promise<void> {
   try {
     await Promise.all(workers.map((worker) => worker.start()));
   } catch (error) {
-    await Promise.all(workers.map((worker) => worker.stop()));
+    await stop();
     throw error;
   }
+}
+
+async function stopAll(workers: readonly StepWorker[], locks: StepWorkerOptions["locks"]): Promise<void> {
+  await Promise.all(workers.map((worker) => worker.stop()));
+  await endClient(locks);
+}
+
+function statsOf(workers: readonly StepWorker[]): ReturnType<StepWorkers["stats"]> {
+  const all = workers.map((worker) => worker.stats());
+  const started = all.flatMap(({ lastStartedAt }) => lastStartedAt ?? []);
+  return {
+    running: all.reduce((sum, { running }) => sum + running, 0),
+    lastStartedAt: started.length === 0 ? undefined : Math.max(...started),
+  };
 }
 
 function holdAll(workers: readonly StepWorker[], why: string): void {

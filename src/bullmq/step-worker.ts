@@ -21,6 +21,8 @@ export type StepWorkerOptions = {
    * (`maxRetriesPerRequest: null`) and have no command timeout.
    */
   client: RedisClient;
+  /** Another of the same kind, for nothing but renewing locks. Whoever made it ends it. */
+  locks: RedisClient;
   /** Makes a client of the same kind, on which a queue waits for work; this worker ends it. */
   connect: () => RedisClient;
   prefix?: string | undefined;
@@ -90,8 +92,10 @@ export function createStepWorker(options: StepWorkerOptions): StepWorker {
   const { logger, client } = options;
   const trouble = createTroubleLog(logger);
   const starts = createStarts(options.clock);
+  const locks = new RedisConnection(options.locks, { shared: true, blocking: false });
+  locks.on("error", () => undefined); // what it means for a step is told as its lost lock
   const lanes = options.queues.map((queue) =>
-    createLane(options, queue, { trouble, onStarted: () => starts.note(queue) }),
+    createLane(options, queue, { trouble, locks, onStarted: () => starts.note(queue) }),
   );
   const ended = Promise.withResolvers<void>();
   let stopping: Promise<void> | undefined;
@@ -104,7 +108,7 @@ export function createStepWorker(options: StepWorkerOptions): StepWorker {
 
   return {
     async start() {
-      const ready = Promise.all(lanes.map((lane) => lane.worker.waitUntilReady()));
+      const ready = Promise.all([locks.client, ...lanes.map((lane) => lane.worker.waitUntilReady())]);
       ready.catch(() => undefined); // after a stop nobody listens any more
       await Promise.race([ready, ended.promise]);
       // A producer of somebody else's sets BullMQ's own cap, 10,000 events, or none at all.
@@ -173,11 +177,11 @@ async function stopLanes(lanes: Lane[], graceMs: number): Promise<void> {
 }
 
 /** What the queues of one worker share. */
-type Shared = { trouble: TroubleLog; onStarted: () => void };
+type Shared = { trouble: TroubleLog; locks: RedisConnection; onStarted: () => void };
 
 function createLane(options: StepWorkerOptions, queue: string, shared: Shared): Lane {
   const { client } = options;
-  const { trouble } = shared;
+  const { trouble, locks } = shared;
   const prefix = queuePrefix(options.prefix ?? defaultPrefix);
   const keys = new QueueKeys(prefix);
   const blocking = options.connect();
@@ -198,9 +202,10 @@ function createLane(options: StepWorkerOptions, queue: string, shared: Shared): 
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },
     },
-    // Both connections are ours: BullMQ's own way of making the second one could not be ended while Redis is away.
+    // All connections are ours: BullMQ's own way of making another one could not be ended while Redis is away.
     (name, backendOptions) =>
       new TolerantBackend(
+        locks,
         new RedisConnection(client, { shared: true, blocking: false }),
         name,
         keys.getKeys(name),

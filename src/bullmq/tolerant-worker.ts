@@ -1,4 +1,4 @@
-import { type Job, type JobJson, RedisQueueBackend, Worker } from "bullmq";
+import { type Job, type JobJson, type RedisConnection, RedisQueueBackend, Worker } from "bullmq";
 
 /** BullMQ would take a job whose data is no JSON (`NaN`, say) again and again: as a text, every schema refuses it. */
 export class TolerantWorker extends Worker {
@@ -14,11 +14,22 @@ export class TolerantWorker extends Worker {
 /**
  * The same of what is kept beside a job's data: one field that cannot be read, and the job is taken, given up and taken again for
  * ever, whatever step it holds. Such a field is left out, here and in what Redis keeps.
+ *
+ * Locks are renewed over a connection of their own: behind a large commit on its way the renewals of all steps would come
+ * too late, and those that a server cuts off for their size would take them along.
  */
 export class TolerantBackend extends RedisQueueBackend {
+  readonly #locks: RedisConnection;
+
+  constructor(locks: RedisConnection, ...own: ConstructorParameters<typeof RedisQueueBackend>) {
+    super(...own);
+    this.#locks = locks;
+  }
+
   override execCommand(...command: Parameters<RedisQueueBackend["execCommand"]>): unknown {
+    const [client, name, args] = command;
+    if (name === "extendLocks") return this.#locks.client.then((own) => super.execCommand(own, name, args));
     const reply: unknown = super.execCommand(...command);
-    const [client, name] = command;
     if (!takes.has(name) || !("hdel" in client)) return reply;
     return (reply as Promise<unknown>).then((taken) => {
       const [fields, jobId] = Array.isArray(taken) ? taken : [];

@@ -121,7 +121,7 @@ export const layers: readonly Layer[] = [
       "ids.ts",
       "isolate.ts",
     ],
-    layers: ["core", "ports", "sharding", "engine", "config", "redaction", "at-most", ...adapters],
+    layers: ["core", "ports", "sharding", "engine", "config", "redaction", "at-most", "end-client", ...adapters],
     packages: ["ioredis", "zod"],
     node: "any",
   },

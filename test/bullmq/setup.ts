@@ -83,6 +83,7 @@ export async function makeBench(url: string = inject("redisUrl"), clock: Clock =
       };
       const worker = createStepWorker({
         client: connectWorker(),
+        locks: connectWorker(),
         connect: connectWorker,
         queues: ["model", "tools", "tools-browser"],
         concurrency: 1,

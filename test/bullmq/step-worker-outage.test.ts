@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Step } from "../../src/core/owed.ts";
 import type { Delivery } from "../../src/ports.ts";
+import { connect } from "../../src/redis/connection.ts";
 import { startTestRedis, type TestRedis } from "../support/redis.ts";
+import { startSilentProxy } from "../support/silent-proxy.ts";
 import { type Bench, makeBench, systemClock } from "./setup.ts";
 
 const step: Step = { runId: "run-a", owedAt: 4, index: 0, kind: "model" };
@@ -83,6 +85,34 @@ describe("when Redis is in trouble", () => {
     await second.promise;
     expect(deliveries[0]?.signal.aborted).toBe(true);
     expect(deliveries[1]?.lostWorkers).toBe(0);
+  }, 30_000);
+
+  test("steps keep their locks while what the worker sends goes nowhere for a while, as behind a large commit on a slow line", async () => {
+    const proxy = await startSilentProxy(server.url);
+    const [slow, begun, released] = [
+      connect(proxy.url, { role: "worker" }),
+      Promise.withResolvers<Delivery>(),
+      Promise.withResolvers<void>(),
+    ];
+    const worker = bench.makeWorker({
+      client: slow.client,
+      async process(delivery) {
+        begun.resolve(delivery);
+        await released.promise;
+        return { type: "done" };
+      },
+    });
+    await worker.start();
+    await bench.queue.add([step]);
+    const { signal } = await begun.promise;
+    proxy.silence();
+    await systemClock.sleep(4_500); // longer than the lock lives
+    const isLocked = await bench.redis.exists(bench.key("model", "4-0-run-a", "lock"));
+    proxy.speak();
+    released.resolve();
+    await worker.stop();
+    await slow.close();
+    expect({ isLocked, isAborted: signal.aborted }).toEqual({ isLocked: 1, isAborted: false });
   }, 30_000);
 
   test("memory that is full slows the worker down instead of heating it, and it goes on afterwards", async () => {

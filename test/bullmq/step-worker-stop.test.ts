@@ -126,9 +126,10 @@ describe("stopping a worker without Redis", () => {
   test("that never was there", async () => {
     const url = `redis://127.0.0.1:${await freePort()}`;
     const logger = memoryLogger();
-    const connection = connect(url, { role: "worker" });
+    const [connection, locks] = [connect(url, { role: "worker" }), connect(url, { role: "worker" })];
     const worker = createStepWorker({
       client: connection.client,
+      locks: locks.client,
       connect: () => connect(url, { role: "worker" }).client,
       queues: ["model", "tools"],
       concurrency: 1,
@@ -141,7 +142,7 @@ describe("stopping a worker without Redis", () => {
     const starting = worker.start();
     expect(await timed(worker.stop())).toBeLessThan(2_500);
     await starting; // does not hang either
-    await connection.close();
+    await Promise.all([connection.close(), locks.close()]);
     expect(logger.lines.length).toBeLessThan(5);
   });
 

@@ -16,9 +16,10 @@ const clock = {
   sleep: (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms)),
 };
 
-const connection = connect(url, { role: "worker" });
+const [connection, locks] = [connect(url, { role: "worker" }), connect(url, { role: "worker" })];
 const worker = createStepWorker({
   client: connection.client,
+  locks: locks.client,
   connect: () => connect(url, { role: "worker" }).client,
   prefix,
   clock,
@@ -42,7 +43,7 @@ const worker = createStepWorker({
 
 process.on("SIGTERM", () => {
   void worker.stop().then(async () => {
-    await connection.close();
+    await Promise.all([connection.close(), locks.close()]);
     say({ stopped: true });
     process.stdin.pause(); // from here the process ends by itself, or something was left open
   });

@@ -95,8 +95,10 @@ async function startParts(log: Logger): Promise<() => Promise<void>> {
   });
   await connection.ready();
   await clock.ready();
+  const locks = makeClient(redisUrl, "worker");
   const worker = createStepWorker({
     client: connection.client,
+    locks,
     connect: () => makeClient(redisUrl, "worker"),
     queues: ["runs", "model", "tools"],
     process: options.redeliver ? redelivered(engine.runStep) : engine.runStep,
@@ -112,6 +114,7 @@ async function startParts(log: Logger): Promise<() => Promise<void>> {
     clock.stop();
     await Promise.allSettled([signals.close(), ports.queue.close()]);
     await connection.close();
+    locks.disconnect();
   };
 }
 
