@@ -144,7 +144,7 @@ describe("an installation with shards", () => {
     try {
       for (const [count, connections] of [
         [1, 4 + 3],
-        [3, 3 * (3 + 1) + 4],
+        [3, 3 * 3 + 4],
       ] as const) {
         await look.flushall();
         const drover = createDrover({
