@@ -2,7 +2,7 @@
 // model reads that the rest is gone.
 
 import { contentBytes, textBytes } from "./bytes.ts";
-import type { Content, FullResult } from "./message.ts";
+import type { Content, ContentPart, FullResult } from "./message.ts";
 import { resultTextOf } from "./result.ts";
 import type { Run } from "./run.ts";
 
@@ -14,12 +14,24 @@ import type { Run } from "./run.ts";
 export function fitToBytes(content: Content, room: number): Content {
   if (fits(content, room)) return content;
   if (typeof content === "string") return fitText(content, room);
-  const texts = content.filter(({ type }) => type === "text" || type === "refusal");
-  const others = content.filter(({ type }) => type !== "text" && type !== "refusal");
-  const lost = `[${others.length} part(s) of this result, images or files, are too large to be kept and are left out here]`;
+  const others = othersOf(content);
+  const texts = content.filter((part) => !others.includes(part));
+  const lost = noteOnLost(others);
   if (contentBytes(texts) + lost.length <= room && others.length > 0) return [...texts, { type: "text", text: lost }];
-  const text = fitText(resultTextOf(texts), room);
-  return others.length === 0 ? text : `${text}\n${lost}`;
+  return withLost(fitText(resultTextOf(texts), room), others);
+}
+
+/** Images and files. */
+function othersOf(content: Content): ContentPart[] {
+  return typeof content === "string" ? [] : content.filter(({ type }) => type !== "text" && type !== "refusal");
+}
+
+function noteOnLost({ length }: ContentPart[]): string {
+  return `[${length} part(s) of this result, images or files, are too large to be kept and are left out here]`;
+}
+
+function withLost(text: string, others: ContentPart[]): string {
+  return others.length === 0 ? text : `${text}\n${noteOnLost(others)}`;
 }
 
 function fits(content: Content, room: number): boolean {
@@ -58,8 +70,11 @@ export function fitToRun(
   const whole = { content, ...(full ? { full } : {}) };
   if (maxBytes === undefined) return whole;
   const left = Math.max(0, maxBytes - held);
-  if ((full?.bytes ?? 0) <= left + notesBytes && fits(content, left + notesBytes)) return whole;
-  if (!full) return { content: fitToBytes(content, left) };
+  if (!full) return fits(content, left + notesBytes) ? whole : { content: fitToBytes(content, left) };
+  const others = othersOf(content);
+  const bytes = full.bytes + (others.length > 0 ? contentBytes(others) : 0);
+  if (bytes <= left + notesBytes && fits(content, left + notesBytes)) return whole;
   // What was cut out for the model goes as well, and with it the end: the note on it would tell how to read on.
-  return { content: fitText(resultTextOf(content).slice(0, full.head), left, full.chars) };
+  const text = fitText(resultTextOf(content).slice(0, full.head), left, full.chars);
+  return { content: withLost(text, others) };
 }

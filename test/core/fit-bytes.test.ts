@@ -59,3 +59,12 @@ test("a result that is over that by now is cut, and what had been cut out of it 
     content: `${"h".repeat(30)}\n[the rest of this result, 8970 characters, is too large to be kept and is left out here]`,
   });
 });
+
+test("images beside a text that is cut count, and the model reads that they are gone too", () => {
+  const image: ContentPart = { type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(8_000)}` } };
+  const result = { content: [{ type: "text" as const, text: shown }, image], full };
+  expect(fitToRun({ bytes: 8_000 }, result, 26_000)).toEqual(result);
+  expect(fitToRun({ bytes: 8_000 }, result, 20_000).content).toMatch(
+    /^h{30}\n\[the rest of this result, 8970 .*\n\[1 part\(s\) of this result, images or files, .* left out here\]$/,
+  );
+});
