@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defaultPrefix } from "../core/defaults.ts";
+import { toPattern } from "../core/pattern.ts";
 import { queuePrefix, runsQueue, toolQueue } from "./step-job.ts";
 import type { QueueConnection } from "./step-queue.ts";
 
@@ -55,7 +56,7 @@ export function sumDepths(depths: readonly QueueDepth[], names: readonly string[
 
 async function listQueues(connection: QueueConnection, prefix: string): Promise<string[]> {
   const names = new Set(ownQueues);
-  const pattern = `${prefix.replaceAll(/[*?[\]\\]/g, "\\$&")}:*:meta`;
+  const pattern = `${toPattern(prefix)}:*:meta`;
   let cursor = "0";
   do {
     const reply = await connection.use((client) =>

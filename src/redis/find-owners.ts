@@ -1,3 +1,4 @@
+import { toPattern } from "../core/pattern.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { askEach, runScript } from "./read.ts";
@@ -25,7 +26,7 @@ export async function findOwners({ connection, keys }: Context, members: readonl
     const at = replies.findIndex((reply) => Array.isArray(reply) && reply.some((score) => score !== null));
     if (at >= 0) owners[kind] = (lists[at] as string).slice(kinds[kind].length);
   };
-  for await (const page of scan({ connection, keys }, `${escaped(keys.prefix)}:r:list:*`)) {
+  for await (const page of scan({ connection, keys }, `${toPattern(keys.prefix)}:r:list:*`)) {
     await find("tenant", page);
     await find("session", page);
     if (owners.tenant !== undefined && owners.session !== undefined) break;
@@ -50,9 +51,4 @@ async function* scan({ connection, keys }: Context, pattern: string): AsyncGener
 function nothingIfForbidden(error: unknown): unknown {
   if (redisErrorCode(error) !== "NOPERM") throw error;
   return ["0", []];
-}
-
-/** A text that a pattern of Redis takes as it is. */
-function escaped(text: string): string {
-  return text.replace(/[*?[\]\\]/g, "\\$&");
 }

@@ -1,0 +1,4 @@
+/** A text as a pattern of Redis (`SCAN ... MATCH`) that only it matches. */
+export function toPattern(text: string): string {
+  return text.replace(/[*?[\]\\]/g, "\\$&");
+}
