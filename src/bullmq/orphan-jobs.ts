@@ -23,7 +23,9 @@ local function isKept(id)
   for place = 4, 8 do if redis.call('ZSCORE', KEYS[place], id) then return true end end
   return redis.call('PTTL', ARGV[1] .. id .. ':lock') > 0 or isListed(id)
 end
-local page = redis.call('SCAN', ARGV[2], 'COUNT', ARGV[3])
+local page = redis.pcall('SCAN', ARGV[2], 'COUNT', ARGV[3])
+-- An ACL may forbid it: then what is left stays.
+if page.err then return '0' end
 for _, key in ipairs(page[2]) do
   if string.sub(key, 1, #ARGV[1]) == ARGV[1] then
     local id = string.sub(key, #ARGV[1] + 1)

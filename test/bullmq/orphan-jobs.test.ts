@@ -1,6 +1,7 @@
 // Catches: what is left of steps whose lists another program deleted, which stays in Redis for ever; and a step, or another
 // program's job, that is removed though it waits, is delayed or is being worked on.
 import type { Worker } from "bullmq";
+import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { removeOrphans } from "../../src/bullmq/orphan-jobs.ts";
 import { createStrayLook } from "../../src/bullmq/stray-look.ts";
@@ -69,6 +70,20 @@ test("where a list is so long that reading it would hold Redis up, nothing is re
   await bench.redis.del(toKey("wait"));
   await lookAtAll();
   expect(await kept()).toEqual([]);
+});
+
+test("where the user may not walk over keys nothing is removed, and nobody is troubled", async () => {
+  await bench.queue.add([step("run-gone")]);
+  await bench.redis.del(toKey("wait"), toKey("prioritized"));
+  await bench.redis.call("ACL", "SETUSER", "walkless", "on", ">canary", "~*", "&*", "+@all", "-scan");
+  const own = new Redis(bench.url.replace("://", "://walkless:canary@"));
+  try {
+    expect(await removeOrphans(own, toKey, "0")).toBe("0");
+  } finally {
+    own.disconnect();
+    await bench.redis.call("ACL", "DELUSER", "walkless");
+  }
+  expect(await kept()).toEqual(["1-0-run-gone"]);
 });
 
 test("a worker sees to it by itself", async () => {
