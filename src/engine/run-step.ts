@@ -4,7 +4,7 @@ import { isCut, type Message } from "../core/message.ts";
 import { holdOf, modelIndex, owedStep, type Step, wakeIndex } from "../core/owed.ts";
 import { usedToolCallIds } from "../core/reply.ts";
 import { backoffMs } from "../core/retry.ts";
-import { isEnded, type Run } from "../core/run.ts";
+import { isEnded, type OpenCall, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import { type ActiveStep, StepAborted } from "./active-steps.ts";
 import { endChildren, endOrphan, lookAtChild, looksAtChild, tellParent } from "./children.ts";
@@ -34,7 +34,7 @@ const isolateAfter = 3;
  * machine, six such losses in a row befall one innocent step in a thousand.
  */
 const isolatedStartsAllowed = 12;
-/** A child that nothing reaches for so long, beside the time that its tool may take, is ended: not even its timeouts end it. */
+/** A child that nothing reaches for so long, beside the time that its tool or check may take, is ended: not even its timeouts end it. */
 const keptThreadMs = 60_000;
 /** A step that was delivered more often than this first sees whether its outcome can be kept. */
 const deliveriesOnTrust = 2;
@@ -200,8 +200,7 @@ async function inLane(deps: Deps, run: Run, context: StepContext): Promise<StepO
 /** Begins a step alone, having said so in the record. Its child commits what it does; here only its death is seen. */
 async function isolated(deps: RunStepDeps, run: Run, context: StepContext): Promise<StepOutcome> {
   const { step, delivery, active } = context;
-  const target = step.kind === "model" ? run.model : run.calls.find((call) => call.callId === step.callId);
-  const starts = target?.isolatedStarts ?? 0;
+  const starts = (step.index === modelIndex ? run.model : callOf(run, step))?.isolatedStarts ?? 0;
   if (starts >= isolatedStartsAllowed) {
     return poisoned(deps, run, context, `it was begun alone ${starts} times and never reported back`);
   }
@@ -211,7 +210,7 @@ async function isolated(deps: RunStepDeps, run: Run, context: StepContext): Prom
     "step runs alone: it lost its worker too often",
   );
   const stopTimer = abortAtDeadline(deps, run, active);
-  const silentMs = keptThreadMs + (target && "timeoutMs" in target ? target.timeoutMs : 0);
+  const silentMs = keptThreadMs + ownMs(deps, run, step);
   const result = await deps.isolate?.(delivery, { silentMs, unwanted: active.signal }).finally(stopTimer);
   if (active.aborted() === "deadline") return afterAbort(deps, run, context);
   if (result?.died) return poisoned(deps, run, context, `it ended the process it ran in (${result.how})`);
@@ -219,9 +218,21 @@ async function isolated(deps: RunStepDeps, run: Run, context: StepContext): Prom
   return endDelivery(deps, await deps.store.load(run.runId), context);
 }
 
+function callOf(run: Run, { callId }: Step): OpenCall | undefined {
+  return run.calls.find((call) => call.callId === callId);
+}
+
+/** What a tool or a check may take by itself. */
+function ownMs({ agents }: RunStepDeps, run: Run, step: Step): number {
+  if (step.kind === "verify") return agents.get(run.agent)?.answers.verifyTimeoutMs ?? 0;
+  return callOf(run, step)?.timeoutMs ?? 0;
+}
+
+const culprits: { [kind in Step["kind"]]?: string } = { model: "A model step", verify: "The agent's check" };
+
 async function poisoned(deps: RunStepDeps, run: Run, context: StepContext, how: string): Promise<StepOutcome> {
   const { step } = context;
-  const what = step.kind === "tool" ? `The tool of ${step.callId}` : "A model step";
+  const what = culprits[step.kind] ?? `The tool of ${step.callId}`;
   const error = { code: "poison", message: `${what} was stopped: ${how}. Fix its cause, then retry the run.` };
   const event = { type: "step_crashed" as const, step, count: 1, error, poison: true, nextAt: null };
   return afterReport(deps, await deps.advance(run.runId, event), context);

@@ -143,6 +143,32 @@ describe("a step that runs alone in a child process", () => {
     expect(await engine.runStep(again)).toEqual({ type: "done" });
     expect(await bench.store.load("alone")).toMatchObject({ status: "failed", stopReason: "poison" });
   });
+
+  test("[G8] counts as often, and has as much time, if it is the agent's own check", async () => {
+    const bench = makeBench();
+    const given: number[] = [];
+    const checker = defineAgent({
+      ...{ name: "checker", instructions: "", model: scriptedModel(["done"]), tools: [] },
+      ...{ verify: () => true, verifyTimeoutMs: 600_000 },
+    });
+    const engine = bench.process({
+      agents: [checker],
+      async isolate(_delivery, { silentMs }) {
+        given.push(silentMs);
+        return { died: false };
+      },
+    });
+    await engine.client.start("checker", "go", { runId: "alone" });
+    const model = takeStep(bench);
+    model.end(await engine.runStep(model.delivery));
+    const { delivery } = takeStep(bench);
+    const again = { ...delivery, lostWorkers: 3, deliveries: 4 };
+    for (let times = 1; times <= 12; times += 1) expect((await engine.runStep(again)).type).toBe("again");
+    expect(await engine.runStep(again)).toEqual({ type: "done" });
+    const error = { message: expect.stringContaining("The agent's check was stopped") };
+    expect(await bench.store.load("alone")).toMatchObject({ status: "failed", stopReason: "poison", error });
+    expect(new Set(given)).toEqual(new Set([660_000]));
+  });
 });
 
 test.each([
