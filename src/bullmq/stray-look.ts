@@ -19,12 +19,11 @@ return 0
  *   not grow with the fleet.
  */
 export function createStrayLook(client: RedisClient, worker: Worker): () => Promise<void> {
-  let cursor = "0";
   const toKey = (name: string): string => worker.toKey(name);
   return async () => {
     if ((await client.eval(turnScript, 1, toKey("stray-check"), turnMs)) !== 1) return;
     await boundEndlessKeys(client, toKey);
     // Starts are their producers' own.
-    if (worker.name !== runsQueue) cursor = await removeOrphans(client, toKey, cursor);
+    if (worker.name !== runsQueue) await removeOrphans(client, toKey);
   };
 }

@@ -17,9 +17,7 @@ afterEach(() => bench.close());
 const toKey = (name: string): string => bench.key("model", name);
 
 async function lookAtAll(): Promise<void> {
-  let cursor = "0";
-  do cursor = await removeOrphans(bench.redis, toKey, cursor);
-  while (cursor !== "0");
+  while (!(await removeOrphans(bench.redis, toKey)));
 }
 
 /** Ids of jobs whose hash is there. */
@@ -65,11 +63,29 @@ test("where a list is so long that reading it would hold Redis up, nothing is re
   await bench.redis.del(toKey("wait"), toKey("prioritized"));
   const others = Array.from({ length: 5_001 }, (_, index) => `other-${index}`);
   await bench.redis.rpush(toKey("wait"), ...others);
-  expect(await removeOrphans(bench.redis, toKey, "0")).toBe("0");
+  expect(await removeOrphans(bench.redis, toKey)).toBe(false);
   expect(await kept()).toEqual(["1-0-run-gone"]);
   await bench.redis.del(toKey("wait"));
   await lookAtAll();
   expect(await kept()).toEqual([]);
+});
+
+test("whoever looks goes on where another has left off, also if that is no place any more", async () => {
+  await bench.queue.add(Array.from({ length: 400 }, (_, index) => step(`run-${index}`)));
+  await bench.redis.del(toKey("wait"), toKey("prioritized"));
+  const left: number[] = [];
+  for (let looks = 1; looks < 1_000 && left.at(-1) !== 0; looks += 1) {
+    const whoever = bench.redis.duplicate();
+    await removeOrphans(whoever, toKey);
+    whoever.disconnect();
+    left.push((await kept()).length);
+  }
+  expect(left[0]).toBeGreaterThan(0);
+  expect(left.at(-1)).toBe(0);
+  await bench.redis.set(toKey("stray-cursor"), "nowhere");
+  expect(await removeOrphans(bench.redis, toKey)).toBe(true);
+  await lookAtAll();
+  expect(await bench.redis.exists(toKey("stray-cursor"))).toBe(0);
 });
 
 test("where the user may not walk over keys nothing is removed, and nobody is troubled", async () => {
@@ -78,7 +94,7 @@ test("where the user may not walk over keys nothing is removed, and nobody is tr
   await bench.redis.call("ACL", "SETUSER", "walkless", "on", ">canary", "~*", "&*", "+@all", "-scan");
   const own = new Redis(bench.url.replace("://", "://walkless:canary@"));
   try {
-    expect(await removeOrphans(own, toKey, "0")).toBe("0");
+    expect(await removeOrphans(own, toKey)).toBe(true);
   } finally {
     own.disconnect();
     await bench.redis.call("ACL", "DELUSER", "walkless");
