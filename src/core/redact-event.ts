@@ -24,6 +24,7 @@ function redactTold(event: RunEvent, redactor: Redactor): RunEvent {
     case "tool_failed":
     case "tool_unknown":
     case "step_crashed":
+    case "session_refused":
       return { ...event, error: redactError(event.error, redactor) };
     case "limit_reached":
       return { ...event, message: redactor.text(event.message) };

@@ -6,7 +6,7 @@ import type { FeedEntry } from "../core/event.ts";
 import type { InputMessage } from "../core/message.ts";
 import { problemOfNesting } from "../core/nesting.ts";
 import { makeRejectedRun, type StartPayload, startPayloadSchema, startPlaceSchema } from "../core/new-run.ts";
-import type { Redaction } from "../core/redact-event.ts";
+import { type Redaction, redactEvent } from "../core/redact-event.ts";
 import type { Run, RunStatus } from "../core/run.ts";
 import type {
   AgentRegistry,
@@ -175,8 +175,8 @@ async function applyCommand(
   const sized = await withinLimits(deps, runId, event);
   const { run, change } = await deps.advance(runId, sized, { sweepable: true });
   if (!run) throw unknownRun(runId);
-  // What others have given it meanwhile may have taken the room.
-  if (!change) refuseOversizeCommand(deps.agents, run, event);
+  // What others have given it meanwhile may have taken the room, and what is redacted may be longer than what was.
+  if (!change) refuseOversizeCommand(deps.agents, run, redactEvent(event, deps.redaction) as Command);
   return { run, change };
 }
 

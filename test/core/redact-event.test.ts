@@ -43,6 +43,7 @@ const always: RunEvent[] = [
   { type: "tool_failed", step, error, nextAt: 1 },
   { type: "tool_unknown", step, startToken: "s", error },
   { type: "step_crashed", step, count: 1, error, poison: false, nextAt: null },
+  { type: "session_refused", round: 1, error },
   { type: "limit_reached", step, reason: "deadline", message: leak },
   { type: "denied", callId: "c", by: "b", reason: leak },
   { type: "cancel_requested", by: "b", reason: leak },

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Limits } from "../../src/core/agent.ts";
+import { createRedactor } from "../../src/core/redact.ts";
 import { defineAgent } from "../../src/define-agent.ts";
 import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -106,6 +107,18 @@ test("inputs and answers given at once take no more room together than there is,
   expect(given).toMatchObject([{ status: "fulfilled" }, { status: "rejected", reason: refused }]);
   // One that was given before is not refused for its size.
   expect(await answer("call-1-1", "z".repeat(700))).toMatchObject({ applied: false });
+});
+
+test("an input that is too long only once its secrets are redacted is refused for its size, and for nothing else", async () => {
+  const bench = makeBench();
+  const engine = bench.process({
+    agents: [agentOf(["done"], { maxBytes: 4_000 })],
+    redaction: { redactor: createRedactor(), stored: true },
+  });
+  await engine.client.start("a", "go", { runId: "r" });
+  const sent = engine.handle("r").send("password=hunter2 ".repeat(130));
+  await expect(sent).rejects.toMatchObject({ code: "too_large", message: expect.stringContaining("maxBytes") });
+  expect(await bench.store.load("r")).toMatchObject({ pendingInput: [] });
 });
 
 test("[G9] an answer over the limit ends the run, which goes on from there with a higher one", async () => {

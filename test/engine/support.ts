@@ -1,4 +1,5 @@
 import type { OperatorLimits } from "../../src/core/fleet-limits.ts";
+import type { Redaction } from "../../src/core/redact-event.ts";
 import type { defineAgent } from "../../src/define-agent.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
 import type { Isolate } from "../../src/engine/step.ts";
@@ -29,6 +30,7 @@ export type ProcessOptions = {
   gates?: FleetGates;
   limits?: OperatorLimits;
   room?: Room;
+  redaction?: Redaction;
 };
 
 export type Bench = {
