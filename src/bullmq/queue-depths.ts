@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defaultPrefix } from "../core/defaults.ts";
 import { toPattern } from "../core/pattern.ts";
+import { dueAtOf } from "./scores.ts";
 import { queuePrefix, runsQueue, toolQueue } from "./step-job.ts";
 import type { QueueConnection } from "./step-queue.ts";
 
@@ -100,7 +101,7 @@ for first = 1, #KEYS, 4 do
     return redis.call('ZRANGEBYSCORE', prioritized, score, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   end
   add(redis.call('LINDEX', wait, -1))
-  local from = '-inf'
+  local from = '(-inf'
   for _ = 1, 8 do
     local head = firstFrom(from)
     add(head[1])
@@ -127,8 +128,7 @@ const replySchema = z.tuple([count, z.array(rowSchema)]);
 
 function toDepth(name: string, row: z.output<typeof rowSchema>, now: number): QueueDepth {
   const [waiting, active, delayed, due, heads] = row;
-  // The low 12 bits keep jobs of one millisecond in order.
-  const dueAt = due === "" ? Number.POSITIVE_INFINITY : Math.floor(Number(due) / 0x1000);
+  const dueAt = due === "" ? Number.POSITIVE_INFINITY : dueAtOf(due);
   const oldest = Math.min(dueAt, ...heads.map((head) => takeableSince(head, now)));
   const isWaiting = waiting > 0 || dueAt <= now;
   const depth = { name, waiting, active, delayed };

@@ -6,6 +6,7 @@ import type { Clock, Logger, StepQueue } from "../ports.ts";
 import { messageOf } from "./damping.ts";
 import { strayLockMs } from "./endless-keys.ts";
 import type { RedisClient } from "./redis-client.ts";
+import { dueAtOf } from "./scores.ts";
 import { mayBeInFormerQueue, type NewJob, queueOf, queuePrefix, toJob, toJobId, toolQueue } from "./step-job.ts";
 
 /** Events kept per queue, about. They hold ids and markers only; nobody needs old ones. */
@@ -148,7 +149,7 @@ async function promoteIfLate(queue: Queue, id: string, step: Step, now: number):
   const client = await queue.getBackend().client;
   const score = await client.zscore(queue.toKey("delayed"), id);
   if (score === null) return 0;
-  const dueAt = Math.floor(Number(score) / 0x1000); // the low 12 bits keep jobs of one millisecond in order
+  const dueAt = dueAtOf(score);
   if (dueAt > now && dueAt <= now + maxAgainMs) return 0;
   const job = await queue.getJob(id);
   return job && (await promoteDelayed(queue, job)) ? 1 : 0;

@@ -1,6 +1,7 @@
 import { Job, type MinimalQueue, type Worker } from "bullmq";
 import type { Clock } from "../ports.ts";
 import type { RedisClient } from "./redis-client.ts";
+import { classOf, classWidth, millisecond } from "./scores.ts";
 import { createStrayLook } from "./stray-look.ts";
 
 const everyMs = 1_000;
@@ -12,10 +13,6 @@ const turnsBetweenLooks = 10;
 /** A step of a low class that has waited so long goes before others, one of each class a second. */
 const patienceMs = 2_000;
 const classesAtOnce = 10;
-/** A score in `prioritized` is the priority times this and a counter, so that those of a class are in order. */
-const classWidth = 0x1_0000_0000;
-/** A score in `delayed` is the due time times this and a counter. */
-const millisecond = 0x1000;
 
 export type TendOptions = {
   client: RedisClient;
@@ -59,9 +56,10 @@ export function tendQueue({ client, worker, isBusy, clock, trouble }: TendOption
 
   /** The first of a class or of those after it. */
   async function firstFrom(priority: number): Promise<{ id: string; priority: number } | undefined> {
+    if (!Number.isFinite(priority)) return undefined; // Nothing comes after a score without an end.
     const key = worker.toKey("prioritized");
     const [id, score] = await client.zrangebyscore(key, priority * classWidth, "+inf", "WITHSCORES", "LIMIT", 0, 1);
-    return id === undefined ? undefined : { id, priority: Math.floor(Number(score) / classWidth) };
+    return id === undefined || score === undefined ? undefined : { id, priority: classOf(score) };
   }
 
   async function firstClass(): Promise<number | undefined> {

@@ -123,6 +123,19 @@ describe("the age of what waits longest", () => {
     await worker.close();
   });
 
+  test("is told beside members that another program has put there without an end", async () => {
+    await client.zadd(queue.toKey("delayed"), "inf", "never");
+    expect(await depthOf("model")).toEqual({ name: "model", ...none, delayed: 1 });
+    await add("last", minute, { priority: 3 });
+    await add("usual", 5 * minute, { priority: 2 });
+    await add("first", minute, { priority: 1 });
+    await client.zadd(queue.toKey("prioritized"), "-inf", "before", "inf", "after");
+    await expectAge(5 * minute);
+    await client.del(queue.toKey("prioritized"));
+    await client.zadd(queue.toKey("delayed"), "-inf", "ever");
+    expect((await depthOf("model"))?.oldestAgeMs).toBeGreaterThan(Date.now() - minute);
+  });
+
   test("of a job whose record is gone or strange is left out", async () => {
     await add("a", 5 * minute);
     await client.del(queue.toKey("1-0-a"));

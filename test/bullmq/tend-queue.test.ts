@@ -48,6 +48,16 @@ test.each([undefined, 3])(
   30_000,
 );
 
+test("a start whose score has no end begins too, and that there is one is no trouble", async () => {
+  const queue = bench.plainQueue("runs");
+  await queue.add("start", start, { priority: 1_000, jobId: "low" });
+  await bench.redis.zadd(bench.key("runs", "prioritized"), "inf", "low", "inf", "stray", "-inf", "other-stray");
+  const begun = new Set<string>();
+  await flood((runId) => begun.add(runId), 3);
+  await vi.waitFor(() => expect(begun).toContain("low"), patience);
+  expect(bench.logger.lines.filter(({ message }) => message === "step worker trouble")).toEqual([]);
+}, 30_000);
+
 test("due steps are all let go in one turn while this machine is behind, past one whose data is gone", async () => {
   const behindMs = 3_600_000;
   const clock = { ...systemClock, now: () => Date.now() + behindMs };
