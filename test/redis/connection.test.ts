@@ -1,10 +1,10 @@
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { Redis } from "ioredis";
-import { describe, expect, inject, test, vi } from "vitest";
+import { describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { connect, createDampedWarning, within } from "../../src/redis/connection.ts";
 import { createKeys } from "../../src/redis/keys.ts";
 import { type ConnectionRole, toRedisOptions } from "../../src/redis/redis-options.ts";
@@ -344,6 +344,7 @@ describe("options", () => {
   test("a socket file works as an address", async () => {
     const redis = await startTestRedis({ own: true });
     const dir = await mkdtemp(join(tmpdir(), "drover-socket-"));
+    onTestFinished(() => rm(dir, { recursive: true }));
     const path = join(dir, "s");
     // Redis makes its socket at start only: a relay stands in for it.
     const { hostname, port } = new URL(redis.url);
