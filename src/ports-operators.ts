@@ -75,13 +75,17 @@ export interface Presence {
   gates(): Promise<KnownGate[]>;
 }
 
-/** `oldestAgeMs`: how long the step that waits longest could have been taken; undefined if none waits. */
+/**
+ * - `oldestAgeMs`: how long the step that waits longest could have been taken; undefined if none waits;
+ * - `paused`: somebody used BullMQ's own pause on it, so that no worker takes anything. Drover never does.
+ */
 export type QueueState = {
   name: string;
   waiting: number;
   active: number;
   delayed: number;
   oldestAgeMs?: number | undefined;
+  paused?: boolean | undefined;
   /** Worker processes that serve it. */
   workers: number;
 };

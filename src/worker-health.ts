@@ -4,7 +4,7 @@ import type { Clock, FleetReader, QueueState } from "./ports.ts";
 /**
  * Whether a worker does its work.
  * - `live`: false if work has waited for long and this worker begins none. Starting it again is the remedy;
- * - `ready`: false also while Redis does not answer, where starting again helps nobody;
+ * - `ready`: false also while Redis does not answer, or a queue is paused in BullMQ, where starting again helps nobody;
  * - `reason`: why it is not well, in a sentence.
  */
 export type WorkerHealth = { live: boolean; ready: boolean; reason?: string | undefined };
@@ -33,15 +33,18 @@ export function createWorkerHealth(options: WorkerHealthOptions): () => Promise<
   const beganAt = clock.now();
   // What waited through a pause is begun a moment after it, not stuck.
   let pausedAt = beganAt;
+  const queuePausedAt = new Map<string, number>();
 
   function judge(states: readonly QueueState[]): WorkerHealth {
     const { running } = stats();
     if (options.isPaused()) pausedAt = clock.now();
-    const idleOn = (queue: string): number => clock.now() - Math.max(options.lastStartedOn(queue) ?? beganAt, pausedAt);
-    const waiting = states.filter(
-      ({ name, oldestAgeMs = 0 }) => queues.includes(name) && oldestAgeMs > stuckAfterMs && idleOn(name) > stuckAfterMs,
-    );
-    if (waiting.length === 0) return { live: true, ready: true };
+    const old = states.filter(({ name, oldestAgeMs = 0 }) => queues.includes(name) && oldestAgeMs > stuckAfterMs);
+    const paused = old.filter((state) => state.paused);
+    for (const { name } of paused) queuePausedAt.set(name, clock.now());
+    const idleOn = (queue: string): number =>
+      clock.now() - Math.max(options.lastStartedOn(queue) ?? beganAt, pausedAt, queuePausedAt.get(queue) ?? 0);
+    const waiting = old.filter(({ name }) => idleOn(name) > stuckAfterMs);
+    if (waiting.length === 0) return paused.length === 0 ? { live: true, ready: true } : pausedInBullmq(paused);
     const idleMs = Math.min(...waiting.map(({ name }) => idleOn(name)));
     const oldestMs = Math.max(...waiting.map(({ oldestAgeMs = 0 }) => oldestAgeMs));
     const names = waiting.map(({ name }) => `"${name}"`).join(", ");
@@ -60,6 +63,12 @@ export function createWorkerHealth(options: WorkerHealthOptions): () => Promise<
       reason: "Redis does not answer. Check that it runs and that REDIS_URL leads to it.",
     };
   };
+}
+
+function pausedInBullmq(queues: readonly QueueState[]): WorkerHealth {
+  const names = queues.map(({ name }) => `"${name}"`).join(", ");
+  const reason = `Steps wait in ${names}, which somebody paused by BullMQ's own pause: no worker takes them. Resume it there.`;
+  return { live: true, ready: false, reason };
 }
 
 /** The health of all workers of a process: as bad as that of the worst. */

@@ -65,6 +65,19 @@ test("a worker that was paused for long is not stuck when it goes on, and is if 
   expect(await health()).toMatchObject({ live: false });
 });
 
+test("a queue that somebody paused in BullMQ is no reason to start it again, and it says why nothing is taken", async () => {
+  const queues = [{ name: "model", waiting: 3, active: 0, delayed: 0, workers: 1, oldestAgeMs: 90_000, paused: true }];
+  const health = healthOf(90_000, { fleet: { read: async () => ({ queues }) as unknown as FleetView } });
+  now += 10 * stuckAfterMs;
+  const { live, ready, reason } = await health();
+  expect([live, ready, reason]).toEqual([true, false, expect.stringMatching(/wait in "model".*BullMQ's own pause/)]);
+  queues[0] = { ...queues[0], paused: false } as (typeof queues)[0];
+  now += 1_000;
+  expect(await health()).toEqual(well);
+  now += stuckAfterMs;
+  expect(await health()).toMatchObject({ live: false });
+});
+
 test("without Redis it is not ready, and starting it again would help nobody", async () => {
   const refused = healthOf(undefined, { fleet: { read: () => Promise.reject(new Error("away")) } });
   const silent = healthOf(undefined, { fleet: { read: () => new Promise(() => {}) } });

@@ -7,7 +7,8 @@ import type { QueueConnection } from "./step-queue.ts";
 
 /**
  * How many steps (or starts, in the queue `runs`) lie in a queue. `oldestAgeMs`: how long the one that waits longest could
- * have been taken; undefined if none waits. A delayed one whose time has come and that nobody took counts as well.
+ * have been taken; undefined if none waits. A delayed one whose time has come and that nobody took counts as well. `paused`:
+ * by BullMQ's own pause.
  */
 export type QueueDepth = {
   name: string;
@@ -15,6 +16,7 @@ export type QueueDepth = {
   active: number;
   delayed: number;
   oldestAgeMs?: number | undefined;
+  paused?: boolean | undefined;
 };
 
 /** The queues that are always there. */
@@ -50,8 +52,11 @@ export function sumDepths(depths: readonly QueueDepth[], names: readonly string[
     const sum = (field: "waiting" | "active" | "delayed"): number =>
       own.reduce((total, depth) => total + depth[field], 0);
     const ages = own.flatMap(({ oldestAgeMs }) => oldestAgeMs ?? []);
-    const counts = { name, waiting: sum("waiting"), active: sum("active"), delayed: sum("delayed") };
-    return ages.length === 0 ? counts : { ...counts, oldestAgeMs: Math.max(...ages) };
+    return {
+      ...{ name, waiting: sum("waiting"), active: sum("active"), delayed: sum("delayed") },
+      ...(ages.length === 0 ? {} : { oldestAgeMs: Math.max(...ages) }),
+      ...(own.some(({ paused }) => paused) ? { paused: true } : {}),
+    };
   });
 }
 
@@ -77,8 +82,8 @@ const scanSchema = z.tuple([z.string(), z.array(z.string())]);
 const states = ["wait", "prioritized", "active", "delayed"] as const;
 
 /**
- * KEYS: the four states of each queue. Returns the time, and for each queue how many are in each state, when the first
- * delayed one is due, and timestamp, options and time of the last taking of those that may have waited longest: the
+ * KEYS: the four states of each queue. Returns the time, and for each queue how many are in each state, 1 if it is paused, when
+ * the first delayed one is due, and timestamp, options and time of the last taking of those that may have waited longest: the
  * first without priority, and the first of a few classes of priority: BullMQ scores a job by its class and, within it,
  * by when it came. The last class is among them, since it waits while others have work.
  */
@@ -113,7 +118,7 @@ for first = 1, #KEYS, 4 do
   local due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
   table.insert(rows, {
     redis.call('LLEN', wait) + redis.call('ZCARD', prioritized), redis.call('LLEN', active),
-    redis.call('ZCARD', delayed), due or '', heads,
+    redis.call('ZCARD', delayed), redis.pcall('HEXISTS', jobs .. 'meta', 'paused') == 1 and 1 or 0, due or '', heads,
   })
 end
 return { time[1] * 1000 + math.floor(time[2] / 1000), rows }
@@ -123,15 +128,15 @@ const count = z.number();
 /** Timestamp, options as JSON and time of the last taking of a job; texts of a job that is not there are empty. */
 const headSchema = z.tuple([z.string(), z.string(), z.string()]);
 type Head = z.output<typeof headSchema>;
-const rowSchema = z.tuple([count, count, count, z.string(), z.array(headSchema)]);
+const rowSchema = z.tuple([count, count, count, count, z.string(), z.array(headSchema)]);
 const replySchema = z.tuple([count, z.array(rowSchema)]);
 
 function toDepth(name: string, row: z.output<typeof rowSchema>, now: number): QueueDepth {
-  const [waiting, active, delayed, due, heads] = row;
+  const [waiting, active, delayed, paused, due, heads] = row;
   const dueAt = due === "" ? Number.POSITIVE_INFINITY : dueAtOf(due);
   const oldest = Math.min(dueAt, ...heads.map((head) => takeableSince(head, now)));
   const isWaiting = waiting > 0 || dueAt <= now;
-  const depth = { name, waiting, active, delayed };
+  const depth = { name, waiting, active, delayed, ...(paused === 1 ? { paused: true } : {}) };
   return isWaiting ? { ...depth, oldestAgeMs: Math.max(0, now - oldest) } : depth;
 }
 

@@ -1,7 +1,7 @@
 import { Queue, Worker } from "bullmq";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vitest";
-import { readQueueDepths } from "../../src/bullmq/queue-depths.ts";
+import { readQueueDepths, sumDepths } from "../../src/bullmq/queue-depths.ts";
 import { toJob } from "../../src/bullmq/step-job.ts";
 import { connect, type RedisConnection } from "../../src/redis/connection.ts";
 import { commandsDuring } from "../support/monitor.ts";
@@ -44,6 +44,20 @@ test("counts what waits, with and without priority, and what is delayed, in queu
     { ...depths.at(-1), oldestAgeMs },
   ]);
   expect(await readQueueDepths(connection, prefix, [])).toEqual([]);
+  await queue.close();
+});
+
+test("says which queue somebody paused by BullMQ's own pause, in one shard or another", async () => {
+  const queue = open("model");
+  await queue.add("step", {});
+  await queue.pause();
+  expect(await depthOf("model")).toMatchObject({ waiting: 1, paused: true });
+  const going = { name: "model", ...none };
+  expect(sumDepths([going, { ...going, waiting: 1, paused: true }], ["model"])).toEqual([
+    { ...going, waiting: 1, paused: true },
+  ]);
+  await queue.resume();
+  expect(await depthOf("model")).not.toHaveProperty("paused");
   await queue.close();
 });
 

@@ -40,6 +40,15 @@ test.each<[string, Partial<FleetView>, [check: string, state: "ok" | "warning", 
     { queues: [{ ...queue, name: "browser", waiting: 1, oldestAgeMs: 5, workers: 0 }] },
     ["queue browser", "warning", /no worker serves it; start one$/],
   ],
+  [
+    "a queue that somebody paused in BullMQ",
+    { queues: [{ ...queue, waiting: 4, oldestAgeMs: 5, paused: true }] },
+    [
+      "queue model",
+      "warning",
+      /^4 waiting, .*paused by BullMQ's own pause.*resume it with the program that paused it$/,
+    ],
+  ],
   ["workers", {}, ["workers", "ok", /^1 process on box, 3 of 10 steps at a time; agents a, b$/]],
   [
     "workers of two versions",

@@ -20,9 +20,13 @@ export function judgeFleet(view: FleetView, busy: ReadonlySet<string>): Diagnosi
 /** A step that could have been taken so long ago waits too long. */
 const longWaitMs = 60_000;
 
-function judgeQueue({ name, waiting, active, delayed, oldestAgeMs, workers }: QueueState): Diagnosis {
+function judgeQueue({ name, waiting, active, delayed, oldestAgeMs, paused, workers }: QueueState): Diagnosis {
   const check = `queue ${name}`;
   const counts = `${waiting} waiting, ${active} active, ${delayed} delayed`;
+  if (paused) {
+    const detail = `${counts}: paused by BullMQ's own pause, so nothing of it is taken; resume it with the program that paused it`;
+    return { check, state: "warning", detail };
+  }
   if (oldestAgeMs === undefined) return { check, state: "ok", detail: counts };
   const detail = `${counts}, the oldest for ${toDuration(oldestAgeMs)}`;
   if (workers === 0) return { check, state: "warning", detail: `${detail}: no worker serves it; start one` };

@@ -91,9 +91,10 @@ const dash = html`<span class="none">–</span>`;
 const number = (value: unknown): Html => html`<td class="right num">${value}</td>`;
 
 function queues({ queues: all }: FleetView): Html {
-  const rows = all.map(({ name, waiting, active, delayed, oldestAgeMs, workers: serving }) => {
+  const rows = all.map(({ name, waiting, active, delayed, oldestAgeMs, paused, workers: serving }) => {
     const stuck = serving === 0 && waiting > 0;
-    return html`<tr><th scope="row" class="mono">${name}</th>${number(formatCount(waiting))}${number(oldestAgeMs === undefined ? dash : formatDuration(oldestAgeMs))}${number(formatCount(active))}${number(formatCount(delayed))}<td class="right num">${stuck ? html`<strong class="tone-bad">0, nobody serves it</strong>` : serving}</td></tr>`;
+    const held = paused ? html` <strong class="tone-bad">paused in BullMQ</strong>` : "";
+    return html`<tr><th scope="row" class="mono">${name}${held}</th>${number(formatCount(waiting))}${number(oldestAgeMs === undefined ? dash : formatDuration(oldestAgeMs))}${number(formatCount(active))}${number(formatCount(delayed))}<td class="right num">${stuck ? html`<strong class="tone-bad">0, nobody serves it</strong>` : serving}</td></tr>`;
   });
   return tableOf(
     "Queues",

@@ -244,6 +244,7 @@ export const fleetSchema: z.ZodType = z
         active: z.int(),
         delayed: z.int(),
         oldestAgeMs: z.number().optional(),
+        paused: z.boolean().optional(),
         workers: z.int(),
       }),
     ),
