@@ -36,6 +36,7 @@ const advice: Record<string, string> = {
   MISCONF: "it cannot save to disk and refuses writes; look at its log and its disk",
   MASTERDOWN: "its link to the primary is down; wait, or point the URL at the primary",
   NOREPLICAS: "too few replicas are connected for a write; bring them back or lower min-replicas-to-write",
+  TRYAGAIN: "a part of its keys is being moved to another node; wait until that is done",
   CLUSTERDOWN: "the cluster is down, or a part of it without a primary; bring its nodes back",
   MOVED:
     "it is a node of a cluster and has only a part of the keys; write the URL like redis+cluster://HOST:PORT,HOST:PORT",
