@@ -3,11 +3,10 @@
 // Pairs of this checkout and another one (PATH, installed with npm ci), taken in turns in one run, each on a Redis of its
 // own: what a change costs or gains per step.
 
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
+import { openScratch } from "../scripts/scratch/scratch.ts";
 import { startEmbeddedRedis } from "../src/embedded/redis.ts";
 import { startBenchWorker, type Task } from "./protocol.ts";
 import { estimate, median } from "./stats.ts";
@@ -23,7 +22,7 @@ if (path === undefined)
 
 const task: Task = { runs: 200, steps: Number(values.steps), tool: "read" };
 const steps = task.runs * task.steps;
-const dir = await mkdtemp(join(tmpdir(), "drover-bench-"));
+const dir = openScratch("drover-bench-", "bench:against: stopped before its end");
 const servers = await Promise.all(["ours", "other"].map((name) => startEmbeddedRedis({ dir: join(dir, name) })));
 const [ours, other] = await Promise.all(
   ["drover-worker.ts", resolve(path, "bench/drover-worker.ts")].map((file, index) =>
@@ -68,5 +67,4 @@ try {
   for (const client of clients) client.disconnect();
   await Promise.all([ours.stop(), other.stop()]);
   await Promise.all(servers.map((server) => server.stop()));
-  await rm(dir, { recursive: true, force: true });
 }

@@ -3,10 +3,8 @@
 // What listing and counting cost Redis with many runs in it: time inside Redis for one call (from INFO commandstats),
 // time until the caller has its page, and bytes of the indexes per run.
 
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { openScratch } from "../scripts/scratch/scratch.ts";
 import { makeRun } from "../src/core/new-run.ts";
 import { type Run, runStatuses } from "../src/core/run.ts";
 import { startEmbeddedRedis } from "../src/embedded/redis.ts";
@@ -17,7 +15,7 @@ import { createRedisRunStore } from "../src/redis/run-store.ts";
 
 const { values } = parseArgs({ options: { runs: { type: "string", default: "100000" } } });
 const count = Number(values.runs);
-const dir = await mkdtemp(join(tmpdir(), "drover-listing-"));
+const dir = openScratch("drover-listing-", "listing: stopped before its end");
 const server = await startEmbeddedRedis({ dir });
 const connection = connect(server.url, { role: "worker" });
 const { client } = connection;
@@ -114,5 +112,4 @@ try {
 } finally {
   await connection.close();
   await server.stop();
-  await rm(dir, { recursive: true, force: true });
 }

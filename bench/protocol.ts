@@ -1,6 +1,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { endWithUs } from "../scripts/scratch/scratch.ts";
 
 /** What a bench worker is asked: so many runs at once, each of so many steps; `tool` is the kind of effect. */
 export type Task = { runs: number; steps: number; tool: "read" | "write" };
@@ -21,6 +22,7 @@ export async function startBenchWorker(
     stdio: ["ignore", "inherit", "inherit", "ipc"],
     env: { ...process.env, ...env },
   });
+  endWithUs(child);
   const answers: ((answer: Outcome | Error) => void)[] = [];
   child.on("message", (answer: Outcome) => answers.shift()?.(answer));
   const exited = once(child, "exit").then(() => {

@@ -5,11 +5,9 @@
 // chain. --fsync always: Redis writes each change to its disk before it answers. --telemetry: only what tracing and
 // metrics cost.
 
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
+import { openScratch } from "../scripts/scratch/scratch.ts";
 import { startEmbeddedRedis } from "../src/embedded/redis.ts";
 import { measureAlone, measureFlatness } from "./alone.ts";
 import { printAlone, printFlatness, printRows, printSplit, type Row, type Split } from "./print.ts";
@@ -168,9 +166,9 @@ async function measureSteps(redis: Redis, url: string): Promise<object> {
   }
 }
 
-const dir = await mkdtemp(join(tmpdir(), "drover-bench-"));
+const dir = openScratch("drover-bench-", "bench: stopped before its end");
 const embedded = process.env.REDIS_URL ? undefined : await startEmbeddedRedis({ dir });
-const url = process.env.REDIS_URL ?? embedded?.url ?? "";
+const url = process.env.REDIS_URL || embedded?.url || "";
 const redis = new Redis(url);
 
 try {
@@ -185,5 +183,4 @@ try {
 } finally {
   redis.disconnect();
   await embedded?.stop();
-  await rm(dir, { recursive: true, force: true });
 }

@@ -12,6 +12,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
+import { endWithUs, openScratch } from "../scripts/scratch/scratch.ts";
 import { createDrover, type Drover } from "../src/index.ts";
 import { createSilentLogger } from "../src/telemetry/logger.ts";
 import { startRedisCluster } from "../test/support/redis-cluster.ts";
@@ -121,6 +122,7 @@ async function runAll(drover: Drover, name: string, runs: number): Promise<numbe
 async function startWorker(options: ScaleWorkerOptions): Promise<ChildProcess> {
   const file = fileURLToPath(new URL("scale-worker.ts", import.meta.url));
   const child = fork(file, [JSON.stringify(options)], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  endWithUs(child);
   const ended = once(child, "exit").then(() => {
     throw new Error("a worker ended before it was ready");
   });
@@ -197,6 +199,7 @@ function print(rows: readonly ScaleRow[]): void {
   process.stdout.write(`\n${availableParallelism()} cores, load ${load.toFixed(1)} at the end, ${repeats} repeats\n`);
 }
 
+openScratch("drover-scale-", "bench:scale: stopped before its end");
 const places = await openPlaces();
 try {
   const rows = await measureAll(places);

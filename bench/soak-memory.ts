@@ -3,15 +3,13 @@
 // Whether a worker's memory stays bounded: one process takes so many steps of runs that are removed soon after they end,
 // with a model of no time, and says what it holds on the way. Stops early when the minutes are over. Exits 1 if it grew.
 
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import Table from "cli-table3";
 import { Redis } from "ioredis";
 import { z } from "zod";
+import { openScratch } from "../scripts/scratch/scratch.ts";
 import { startEmbeddedRedis } from "../src/embedded/redis.ts";
 import { createDrover, type Drover, defineAgent, defineTool } from "../src/index.ts";
 import type { ModelClient } from "../src/ports.ts";
@@ -141,11 +139,10 @@ async function main(url: string): Promise<boolean> {
   return isBounded;
 }
 
-const dir = await mkdtemp(join(tmpdir(), "drover-memory-"));
+const dir = openScratch("drover-memory-", "bench:memory: stopped before its end");
 const embedded = flags.redis ? undefined : await startEmbeddedRedis({ dir });
 try {
   process.exitCode = (await main(flags.redis ?? embedded?.url ?? "")) ? 0 : 1;
 } finally {
   await embedded?.stop();
-  await rm(dir, { recursive: true, force: true });
 }

@@ -2,6 +2,7 @@
 // turns on one Redis; every span is sampled and sent over OTLP, and metrics every five seconds (the default is sixty), to a sink on this machine.
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { endWithUs } from "../scripts/scratch/scratch.ts";
 import { type BenchWorker, startBenchWorker, type Task } from "./protocol.ts";
 import { type Estimate, estimate, median } from "./stats.ts";
 
@@ -23,6 +24,7 @@ function startSink(): Promise<Sink> {
   const child = fork(fileURLToPath(new URL("sink.ts", import.meta.url)), {
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
+  endWithUs(child);
   const received = { traces: 0, metrics: 0, bytes: 0 };
   return new Promise((resolve) => {
     child.on("message", (message: { port?: number; path?: string; bytes?: number }) => {

@@ -4,14 +4,12 @@
 // timers, and whether looking at all of them or waking some holds a Redis up.
 
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Worker } from "node:worker_threads";
 import Table from "cli-table3";
 import { Redis } from "ioredis";
 import { z } from "zod";
+import { openScratch } from "../scripts/scratch/scratch.ts";
 import { startEmbeddedRedis } from "../src/embedded/redis.ts";
 import { createDrover, type Drover, defineAgent, defineTool } from "../src/index.ts";
 import type { ModelClient } from "../src/ports.ts";
@@ -221,11 +219,10 @@ async function main(url: string): Promise<void> {
   redis.disconnect();
 }
 
-const dir = await mkdtemp(join(tmpdir(), "drover-waiting-"));
+const dir = openScratch("drover-waiting-", "bench:waiting: stopped before its end");
 const embedded = flags.redis ? undefined : await startEmbeddedRedis({ dir });
 try {
   await main(flags.redis ?? embedded?.url ?? "");
 } finally {
   await embedded?.stop();
-  await rm(dir, { recursive: true, force: true });
 }

@@ -32,4 +32,5 @@ process.on("message", (message: { stats?: boolean; stop?: boolean }) => {
   }
   if (message.stop) void close();
 });
+process.on("disconnect", () => process.exit(0));
 process.send?.({ url });

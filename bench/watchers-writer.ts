@@ -107,4 +107,5 @@ async function obey(message: { create?: WriterPlan; write?: boolean; stop?: bool
 }
 
 process.on("message", (message: Parameters<typeof obey>[0]) => void obey(message));
+process.on("disconnect", () => process.exit(0));
 process.send?.("ready");

@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import Table from "cli-table3";
+import { endWithUs, openScratch } from "../scripts/scratch/scratch.ts";
 import { startEmbeddedRedis } from "../src/embedded/redis.ts";
 import { openSse } from "../test/support/sse-client.ts";
 import { quantile } from "./stats.ts";
@@ -36,7 +37,8 @@ type Row = {
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
 function start(name: string, args: string[]): ChildProcess {
-  return fork(fileURLToPath(new URL(name, import.meta.url)), args, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  const file = fileURLToPath(new URL(name, import.meta.url));
+  return endWithUs(fork(file, args, { stdio: ["ignore", "inherit", "inherit", "ipc"] }));
 }
 
 async function ask<T>(child: ChildProcess, message: object): Promise<T> {
@@ -119,7 +121,8 @@ async function measure(redisUrl: string, { watchers, runs }: { watchers: number;
   };
 }
 
-const redis = await startEmbeddedRedis();
+const dir = openScratch("drover-watchers-", "bench:watchers: stopped before its end");
+const redis = await startEmbeddedRedis({ dir });
 const rows: Row[] = [];
 try {
   for (const each of cases) {

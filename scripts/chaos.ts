@@ -4,14 +4,12 @@
 //   npm run chaos -- --seeds 20     what is chosen at random, with 20 seeds; one line each
 //   npm run chaos -- --only q05     files whose name has this
 // Stopped by Ctrl-C or SIGTERM it ends all that it started, leaves no folder, and says with which seed it was.
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
-import { listenForStop } from "../src/cli/signals.ts";
-import { endAllIn } from "./soak/end-all-in.ts";
+import { endGroup, endWithUs, isStopping, openScratch } from "./scratch/scratch.ts";
 import { readNumber } from "./soak/numbers.ts";
 
 const { values } = parseArgs({
@@ -29,41 +27,20 @@ const first = readNumber("seed", values.seed, 0);
 const seeds = values.seeds === undefined ? undefined : readNumber("seeds", values.seeds, 1);
 const reportSchema = z.object({ numPassedTests: z.int(), numFailedTests: z.int(), numPendingTests: z.int() });
 /** All that the tests make is in it: killed with them, they remove nothing themselves. */
-const scratch = mkdtempSync(join(tmpdir(), "drover-c-"));
-const removeScratch = (): void => rmSync(scratch, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
-process.once("exit", removeScratch);
+const scratch = openScratch("drover-c-", `chaos: stopped before its end, seed ${first}`);
 
 type Outcome = { code: number; output: string; seconds: string };
-
-/** Ends a program and all that it started: workers and servers outlive a test runner that is ended alone. */
-function endGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
-  try {
-    if (pid !== undefined) process.kill(-pid, signal);
-  } catch {
-    // None of them is left.
-  }
-}
-
-/** What runs now; it is in a group of its own, which no Ctrl-C reaches. */
-let running: ChildProcess | undefined;
-const stop = listenForStop();
-void stop.requested.then(async () => {
-  if (running) endGroup(running, "SIGKILL");
-  // Servers of the tests are in groups of their own, and end by themselves once their owner has.
-  await endAllIn(scratch);
-  console.log(`chaos: stopped before its end, seed ${first}`);
-  process.exit(stop.exitCode());
-});
 
 /** Runs a program to its end, or to the end of its time. */
 function run(command: string, args: string[], env: Record<string, string>): Promise<Outcome> {
   const startedAt = performance.now();
+  // In a group of its own, which no Ctrl-C reaches.
   const child = spawn(command, args, {
-    env: { ...process.env, NO_COLOR: "1", TMPDIR: scratch, ...env },
+    env: { ...process.env, NO_COLOR: "1", ...env },
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });
-  running = child;
+  endWithUs(child);
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text: string) => {
@@ -72,16 +49,15 @@ function run(command: string, args: string[], env: Record<string, string>): Prom
   }
   const timer = setTimeout(() => {
     output += `\nit took longer than ${values.minutes} min\n`;
-    endGroup(child, "SIGKILL");
+    endGroup(child);
   }, limitMs);
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code) => {
       clearTimeout(timer);
       // This program ends too, and nothing begins in the meantime.
-      if (stop.signal.aborted) return;
-      running = undefined;
-      endGroup(child, "SIGKILL");
+      if (isStopping()) return;
+      endGroup(child);
       resolve({ code: code ?? 1, output, seconds: `${((performance.now() - startedAt) / 1000).toFixed(0)} s` });
     });
   });

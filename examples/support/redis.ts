@@ -9,5 +9,7 @@ export async function findRedis(): Promise<string> {
   const dir = mkdtempSync(join(tmpdir(), "drover-example-"));
   const { url } = await startEmbeddedRedis({ dir, log: console.error });
   process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
+  // Ctrl-C and SIGTERM would end it without an "exit".
+  process.once("SIGINT", () => process.exit(130)).once("SIGTERM", () => process.exit(143));
   return url;
 }

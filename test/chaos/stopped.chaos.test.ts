@@ -1,7 +1,7 @@
-// Catches: a soak or a run of the chaos tests that is stopped in the middle and leaves processes or a folder, or does not
-// say with which seed it was.
+// Catches: a soak, a run of the chaos tests, a benchmark or the examples stopped in the middle that leave processes or a
+// folder; one that was at random and does not say with which seed.
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -14,7 +14,7 @@ const patience = { timeout: 60_000, interval: 50 };
 function start(...args: string[]): { child: ChildProcess; dir: string; exit: Promise<number | null>; said(): string } {
   const dir = mkdtempSync(join(tmpdir(), "drover-s-"));
   const child = spawn(process.execPath, args, {
-    env: { ...process.env, TMPDIR: dir },
+    env: { ...process.env, TMPDIR: dir, REDIS_URL: "" },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let said = "";
@@ -28,15 +28,24 @@ function start(...args: string[]): { child: ChildProcess; dir: string; exit: Pro
   return { child, dir, exit, said: () => said };
 }
 
-/** Processes that work in a folder, such as servers. */
-function workingIn(dir: string): string[] {
+/** Processes that satisfy a look at what the system tells of them. */
+function processesThat(satisfy: (proc: string) => boolean): string[] {
   return readdirSync("/proc").filter((name) => {
     try {
-      return /^\d+$/.test(name) && readlinkSync(`/proc/${name}/cwd`).startsWith(dir);
+      return /^\d+$/.test(name) && satisfy(`/proc/${name}`);
     } catch {
       return false;
     }
   });
+}
+
+/** Processes that work in a folder, such as servers. */
+const workingIn = (dir: string): string[] => processesThat((proc) => readlinkSync(`${proc}/cwd`).startsWith(dir));
+
+/** Those too, whose temporary folders are in it: a script of ours, and all that it started. */
+function startedIn(dir: string): string[] {
+  const heirs = processesThat((proc) => readFileSync(`${proc}/environ`, "utf8").includes(`TMPDIR=${dir}`));
+  return [...new Set([...workingIn(dir), ...heirs])];
 }
 
 const isLinux = existsSync("/proc/self/cwd");
@@ -66,6 +75,24 @@ test.runIf(isLinux)("a run of the chaos tests that is ended by SIGINT", async ()
   expect(chaos.said()).toBe("chaos: stopped before its end, seed 72\n");
   expect(workingIn(chaos.dir)).toEqual([]);
   expect(readdirSync(chaos.dir)).toEqual([]);
+});
+
+// The number of processes is that of the program, its servers, their watchdogs and its workers.
+test.runIf(isLinux).each([
+  ["scripts/run-examples.ts", 4, "SIGINT", 130],
+  ["bench/run.ts", 6, "SIGTERM", 143],
+  ["bench/scale.ts", 6, "SIGTERM", 143],
+  ["bench/watchers.ts", 5, "SIGINT", 130],
+  ["bench/listing.ts", 3, "SIGTERM", 143],
+] as const)("%s, once %i processes are there, ended by %s", async (file, processes, signal, code) => {
+  const script = start(file);
+  await vi.waitFor(() => expect(startedIn(script.dir).length).toBeGreaterThanOrEqual(processes), patience);
+  script.child.kill(signal);
+  expect(await script.exit).toBe(code);
+  expect(script.said()).toMatch(/stopped before (its|their) end\n$/);
+  expect(readdirSync(script.dir)).toEqual([]);
+  // Who was killed is gone a moment later.
+  await vi.waitFor(() => expect(startedIn(script.dir)).toEqual([]), patience);
 });
 
 test.each([

@@ -1,21 +1,21 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** A server writes what it has before it ends. */
-const patienceMs = 3_000;
+const patienceMs = 5_000;
 
-/** Waits until no process works in a folder any more; those that do not end by themselves are ended, each by its id. */
+/** Ends all processes that work in a folder, each by its id, and waits until they are gone: what they write goes with it. */
 export async function endAllIn(folder: string): Promise<void> {
   const until = performance.now() + patienceMs;
-  while (workingIn(folder).length > 0 && performance.now() < until) await sleep(50);
-  for (const pid of workingIn(folder)) {
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch {
-      // It is gone already.
+  for (let left = workingIn(folder); left.length > 0 && performance.now() < until; left = workingIn(folder)) {
+    for (const pid of left) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch {
+        // It is gone already.
+      }
     }
+    await sleep(20);
   }
-  while (workingIn(folder).length > 0 && performance.now() < until + patienceMs) await sleep(50);
 }
 
 /** Processes whose working directory is in it, where the system tells (Linux). */
