@@ -1,5 +1,5 @@
 // Catches: scripts whose keys lie in different slots of a cluster, which refuses them only once there are several nodes.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createDrover } from "../../src/drover.ts";
 import type { RunHandle } from "../../src/engine/run-handle.ts";
 import { shardOf, shardPrefixes } from "../../src/sharding/slots.ts";
@@ -7,7 +7,7 @@ import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { eventually } from "../support/eventually.ts";
 import type { FakeReply, FakeRequest } from "../support/fake-openai.ts";
 import { type RedisCluster, startRedisCluster } from "../support/redis-cluster.ts";
-import { makeWorld, resultsOf, type World } from "../support/world.ts";
+import { makeWorld, readFeed, resultsOf, type World } from "../support/world.ts";
 import { openClusterClient } from "./support/cluster-client.ts";
 import { tellFigure } from "./support/figure.ts";
 import { startFleet } from "./support/fleet.ts";
@@ -27,6 +27,10 @@ function respond({ body }: FakeRequest): FakeReply {
     tools: [["look", "browse", "put"], ["post"], ["browse"]],
     ask: [["offer"]],
   };
+  if (kind === "hand" && turn === 1) {
+    // To a run of its own, whose steps lie in another queue too, in whichever shard its id belongs to.
+    return { toolCalls: [{ name: "hand_continue", arguments: { input: `${runId}-child tools` } }] };
+  }
   const names = turns[kind]?.[turn - 1];
   if (!names) return { text: `${runId} is done` };
   return { text: `turn ${turn}`, toolCalls: names.map(call) };
@@ -37,6 +41,8 @@ async function keysByMaster(cluster: RedisCluster): Promise<string[][]> {
   return Promise.all(cluster.nodes.map(async (node) => (await node.cli("KEYS", "*")) as string[]));
 }
 
+/** A producer gives its first contact 1.5 s, and fails then; on a busy machine a cluster may take longer. */
+const inContact = { timeout: 20_000 };
 const runOf = (key: string): string | undefined => /:r:run:([^:]+)(?!.*:(?:at|void:))/.exec(key)?.[1];
 
 describe("on a cluster of three masters", () => {
@@ -46,18 +52,22 @@ describe("on a cluster of three masters", () => {
   });
   afterAll(() => cluster.stop());
 
-  const open = (more: Partial<Parameters<typeof makeWorld>[0]> = {}): Promise<World> =>
-    makeWorld({
+  const open = async (more: Partial<Parameters<typeof makeWorld>[0]> = {}): Promise<World> => {
+    const world = await makeWorld({
       respond,
       server: cluster,
       openRedis: () => openClusterClient(cluster),
       shards,
       ownQueue: "browser",
+      handOn: true,
       toolTimeoutMs: 1_000,
       ...more,
     });
+    await vi.waitFor(() => world.drover.list({ limit: 1 }), inContact);
+    return world;
+  };
 
-  test("[Q21] runs, sessions, approvals, cancels and deletions work over six shards while workers are killed", async () => {
+  test("[Q21] runs, their children, sessions, approvals, cancels and deletions work over six shards while workers are killed", async () => {
     const random = seeded();
     const each = isLong ? 40 : 4;
     const world = await open();
@@ -75,6 +85,9 @@ describe("on a cluster of three masters", () => {
     const killing = fleet.killAtRandom(random, { everyMs: [300, 1_200], until: done.signal });
     const talks: RunHandle[] = [];
     for (const [index, id] of named("talk").entries()) talks.push(await start(id, "tools", `chat-${index % 2}`));
+    const parents = await Promise.all(
+      named("parent").map((id) => start(id, "hand", random.pick([undefined, `own-${id}`]))),
+    );
     const asks = await Promise.all(named("ask").map((id) => start(id, "ask", random.pick([undefined, `solo-${id}`]))));
     const asked = await Promise.all(asks.map((run) => eventually(() => openCallOf(run), 60_000)));
     await Promise.all(
@@ -97,14 +110,16 @@ describe("on a cluster of three masters", () => {
         ),
       ),
     );
-    const results = await resultsOf([...plain, ...talks, ...asks, ...made], 100_000);
+    const results = await resultsOf([...plain, ...talks, ...parents, ...asks, ...made], 100_000);
     done.abort();
     const kills = await killing;
     expect(kills).toBeGreaterThan(0);
     expect(results.filter(({ status }) => status === "cancelled")).toHaveLength(Math.floor(each / 2));
     await judge(world, { seed: random.seed, statuses: ["completed", "cancelled"] });
 
-    await expectListed(world, [...plain, ...talks, ...asks, ...made]);
+    const children = (await Promise.all(parents.map((run) => childrenOf(world, run)))).flat();
+    expect(children.length).toBe(each);
+    await expectListed(world, [...plain, ...talks, ...parents, ...children, ...asks, ...made]);
     await expectTogether(world, cluster, new Map(talks.map(({ id }, index) => [id, `chat-${index % 2}`])));
     expect((await drover.session("chat-0").transcript()).length).toBeGreaterThan(4);
     for (const run of [...plain, ...talks]) await deleted(world, run.id);
@@ -146,12 +161,19 @@ describe("on a cluster of three masters", () => {
 
   test("[Q21] a process that was told of another number of shards is refused", async () => {
     const world = await open();
-    await world.drover.list();
     const other = createDrover({ redis: cluster.url, prefix: world.prefix, shards: 3, logger: createSilentLogger() });
-    await expect(other.start("e2e", "hello")).rejects.toThrow(/has 6 shards.*told of 3/);
+    const refused = (): Promise<void> => expect(other.start("e2e", "hello")).rejects.toThrow(/has 6 shards.*told of 3/);
+    await vi.waitFor(refused, inContact);
     await other.close();
   });
 });
+
+/** The runs that it handed work to, each of which has answered. */
+async function childrenOf(world: World, run: RunHandle): Promise<RunHandle[]> {
+  const ends = (await readFeed(world, run.id)).flatMap((event) => (event.type === "child_ended" ? [event] : []));
+  expect(ends.map(({ status }) => status)).toEqual(["completed"]);
+  return ends.map(({ childId }) => world.drover.get(childId));
+}
 
 async function openCallOf(run: RunHandle): Promise<string | undefined> {
   return (await run.status()).openCalls.find(({ state }) => state === "approval")?.callId;
