@@ -33,6 +33,7 @@ export function toRedisOptions(target: RedisTarget, role: ConnectionRole): Redis
 export function makeClient(target: RedisTarget, role: ConnectionRole, name?: string, start = true): RedisClient {
   const given = toClient(target);
   refuseUnsafe(given, role, isInstance(target));
+  if (role === "worker" && saysRetries(target)) refuseRetries(false);
   const canFailOver = isCluster(given) || Boolean(given.options.sentinels?.length);
   const ours = {
     ...roleOptions(role, canFailOver ? longestPauseOfMany : longestPauseMs[role]),
@@ -121,6 +122,18 @@ function clusterOptions(role: ConnectionRole): Omit<ClusterOptions, "redisOption
 
 const defaultRetries = 20;
 
+/** Whether somebody wrote down how often to retry, be it the library's own number. */
+function saysRetries(target: RedisTarget): boolean {
+  if (typeof target === "string") return /[?&]maxRetriesPerRequest=\d/.test(target);
+  if (isInstance(target)) return false;
+  const options = "cluster" in target ? target.options?.redisOptions : target;
+  return typeof options?.maxRetriesPerRequest === "number";
+}
+
+function refuseRetries(isCopy: boolean): never {
+  refuse("maxRetriesPerRequest", `a worker must outlive an outage${isCopy ? "; make the client with null" : ""}`);
+}
+
 /** Options that look harmless and break a queue: found in production elsewhere, refused here by name. */
 function refuseUnsafe(given: RedisClient, role: ConnectionRole, isCopy: boolean): void {
   if (!given.options) {
@@ -158,7 +171,7 @@ function refuseUnsafeOptions(options: RedisOptions, role: ConnectionRole, isCopy
   // An instance shows the library's default where its maker said nothing.
   const isDefault = retries === defaultRetries || retries === undefined;
   if (role === "worker" && !isDefault && typeof retries === "number") {
-    refuse("maxRetriesPerRequest", `a worker must outlive an outage${isCopy ? "; make the client with null" : ""}`);
+    refuseRetries(isCopy);
   }
 }
 

@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { defineAgent } from "../../src/define-agent.ts";
 import { createDrover } from "../../src/drover.ts";
 import { openai } from "../../src/openai/openai.ts";
+import { toRedisOptions } from "../../src/redis/redis-options.ts";
 import { createSilentLogger } from "../../src/telemetry/logger.ts";
 import { eventually } from "../support/eventually.ts";
 import { startTestRedis } from "../support/redis.ts";
@@ -56,4 +57,21 @@ test.each([
     await expect(drover.work()).rejects.toThrow(option);
     await drover.close();
   }
+});
+
+test("[Q16] the library's own limit of retries is refused where it is written down, and does not hold where it is a default", () => {
+  const written = { host: "127.0.0.1", maxRetriesPerRequest: 20 };
+  const node = { host: "127.0.0.1", port: 7_000 };
+  for (const redis of [
+    written,
+    "redis://127.0.0.1?maxRetriesPerRequest=20",
+    { cluster: [node], options: { redisOptions: { maxRetriesPerRequest: 20 } } },
+  ]) {
+    expect(() => toRedisOptions(redis, "worker")).toThrow("maxRetriesPerRequest");
+    expect(toRedisOptions(redis, "producer").maxRetriesPerRequest).toBe(1);
+  }
+  // Of an instance nobody can tell who said so.
+  const instance = new Redis({ ...written, lazyConnect: true });
+  onTestFinished(() => instance.disconnect());
+  expect(toRedisOptions(instance, "worker").maxRetriesPerRequest).toBeNull();
 });
