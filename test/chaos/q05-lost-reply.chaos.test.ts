@@ -74,6 +74,11 @@ test("[Q05] [G2] a step whose enqueueing was not answered is queued once", async
   await expectNoDoubles("the adding of a job", seeded(), (runId) => `{"runId":"${runId}","owedAt":`, true);
 });
 
+test("[Q05] [G1] a step whose end was not answered, and with it the next one that was given out, is made once", async () => {
+  // Part of what BullMQ tells of a job's end alone.
+  await expectNoDoubles("the end of a job", seeded(), () => "keepJobs", true);
+});
+
 test("[Q05] a write of the fleet's counters whose reply was lost charges nobody twice", async () => {
   await expectNoDoubles("a write of the counters", seeded(), () => ":r:gate:", true);
 });

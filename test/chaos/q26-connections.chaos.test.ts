@@ -30,10 +30,10 @@ async function runOne(url: string, runId: string): Promise<void> {
   expect(await events.text()).toContain("run_ended");
 }
 
-/** Connections by the names that they give themselves, but for the test's own. */
+/** Connections by the names that they give themselves, those without one too, but for the test's own. */
 async function connections({ redis }: World): Promise<Record<string, number>> {
   const lines = String(await redis.client("LIST")).split("\n");
-  const names = lines.flatMap((line) => / name=(\S*)/.exec(line)?.[1] || []).filter((name) => name !== "test");
+  const names = lines.flatMap((line) => / name=(\S*)/.exec(line)?.[1] ?? []).filter((name) => name !== "test");
   return Object.fromEntries([...Map.groupBy(names, (name) => name)].map(([name, all]) => [name, all.length]));
 }
 

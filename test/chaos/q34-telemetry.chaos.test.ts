@@ -9,6 +9,7 @@ import { turnsPerTrace } from "../../src/telemetry/parts.ts";
 import { createReservedIds } from "../../src/telemetry/reserved-ids.ts";
 import { createSampler } from "../../src/telemetry/sampler.ts";
 import { createTelemetry } from "../../src/telemetry/tracing.ts";
+import { eventually } from "../support/eventually.ts";
 import { startMetrics } from "../support/metrics.ts";
 import { makeWorld } from "../support/world.ts";
 import { most, tellFigure } from "./support/figure.ts";
@@ -38,6 +39,7 @@ test("[Q34] a long run and a wide one have bounded traces with links, right coun
       wideAgent(width, canary),
     ],
     logger: createSilentLogger(),
+    retention: { completed: 1_000 },
     telemetry: combine(traces, { ...metrics.telemetry, stop: () => undefined }),
   });
   onTestFinished(() => drover.close());
@@ -46,6 +48,8 @@ test("[Q34] a long run and a wide one have bounded traces with links, right coun
   const wide = await drover.start("wide", `go ${canary}`, { runId: "wide-1" });
   expect(await wide.result({ timeoutMs: 100_000 })).toMatchObject({ status: "completed" });
   expect(await long.result({ timeoutMs: 500_000 })).toMatchObject({ status: "completed", turns: turnCount });
+  // What is removed stays counted.
+  await eventually(async () => ((await drover.count()).completed === 0 ? true : undefined), 30_000);
   await drover.close();
 
   const spans = exporter.getFinishedSpans();

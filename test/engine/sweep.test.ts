@@ -25,10 +25,17 @@ test("[G2] queues what is missing of every run, on however many pages, past a re
     return bench.store.load(runId);
   };
   bench.clock.advance(6_000);
-  expect(await sweep({ ...bench, store: { ...bench.store, load }, logger })).toBe(249);
+  let counted = 0;
+  const telemetry = {
+    count: ({ what }: { what: string }, by = 1): void => {
+      if (what === "sweep_repair") counted += by;
+    },
+  };
+  expect(await sweep({ ...bench, store: { ...bench.store, load }, logger, telemetry })).toBe(249);
   expect(bench.queue.list().length).toBe(249);
-  expect(await sweep({ ...bench, logger })).toBe(1);
-  expect(await sweep({ ...bench, logger })).toBe(0);
+  expect(await sweep({ ...bench, logger, telemetry })).toBe(1);
+  expect(await sweep({ ...bench, logger, telemetry })).toBe(0);
+  expect(counted).toBe(250);
 });
 
 test("runs that cannot be read, those of a newer version say, are told of in one line a sweep", async () => {
