@@ -72,7 +72,7 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
   const signals = createRedisSignals({ target: redis, connection, keys, logger });
   const isolate = isolatedStep() ? undefined : isolateInChild;
   const gates = createRedisGates({ connection, keys });
-  const presence = createRedisPresence({ connection, keys });
+  const presence = createRedisPresence({ connection, keys, logger });
   const fleetSwitch = createRedisFleetSwitch({ connection, keys });
   const places = shards.map((shard) => shard.keys.owing);
   const room = createRedisRoom({ connection, places, limitPercent: options.memoryLimitPercent });

@@ -81,6 +81,17 @@ describe("the fleet as it is read", () => {
     expect(view.owing).toEqual({ count: 1, oldestSince: 5_000 });
   });
 
+  test("is read beside an agent and a worker that cannot be", async () => {
+    const { keys, connection, cli } = setup;
+    await createRedisPresence({ connection, keys }).tell(worker("w1"), [], [], 60_000);
+    await createRedisPresence({ connection, keys }).tell(worker("w2"), [], [], 60_000);
+    await cli("HSET", keys.presence.told, "w2", "{");
+    await cli("HSET", keys.presence.agents, "a", "{");
+    const view = await readerOf(setup).read();
+    expect(view.workers.map(({ id }) => id)).toEqual(["w1"]);
+    expect(view.agents).toEqual([]);
+  });
+
   test("tells who is inside a limit, who waits, what is off and what is paused", async () => {
     const { keys, connection } = setup;
     const gates = createRedisGates({ connection, keys });

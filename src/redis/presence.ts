@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { rateSchema } from "../core/agent.ts";
-import type { KnownAgent, KnownGate, Presence, WorkerPresence } from "../ports.ts";
-import type { RedisConnection } from "./connection.ts";
+import { toError } from "../core/errors.ts";
+import type { KnownAgent, KnownGate, Logger, Presence, WorkerPresence } from "../ports.ts";
+import { createDampedWarning, type RedisConnection } from "./connection.ts";
 import type { Keys } from "./keys.ts";
 import { leaveScript, tellScript, toldScript } from "./presence-scripts.ts";
 import { runScript } from "./read.ts";
@@ -27,7 +28,12 @@ const gateSchema: z.ZodType<KnownGate> = z.object({
   rate: rateSchema.optional(),
   concurrency: z.int().optional(),
 });
-const toldSchema = z.object({ worker: workerSchema, gates: z.array(gateSchema) });
+const toldWorkerSchema = z.object({ worker: workerSchema });
+/** Of a worker that cannot be read itself, limits hold where no other one has them. */
+const toldGatesSchema = z.object({
+  worker: z.object({ seenAt: z.number() }).catch({ seenAt: 0 }),
+  gates: z.array(z.unknown()),
+});
 const agentSchema: z.ZodType<KnownAgent> = z.object({
   name: z.string(),
   model: z.string(),
@@ -38,15 +44,34 @@ const agentSchema: z.ZodType<KnownAgent> = z.object({
   seenAt: z.number(),
 });
 
-/** Workers telling of themselves, in Redis and by its clock. Contract: `Presence`. */
-export function createRedisPresence({ connection, keys }: { connection: RedisConnection; keys: Keys }): Presence {
-  const { until, told, agents: agentsKey } = keys.presence;
+export type RedisPresenceOptions = {
+  connection: RedisConnection;
+  keys: Keys;
+  /** Told of what cannot be read. */
+  logger?: Logger | undefined;
+};
 
-  async function read(): Promise<z.output<typeof toldSchema>[]> {
+/** Workers telling of themselves, in Redis and by its clock. Contract: `Presence`. */
+export function createRedisPresence({ connection, keys, logger }: RedisPresenceOptions): Presence {
+  const { until, told, agents: agentsKey } = keys.presence;
+  const warn = createDampedWarning(logger);
+
+  /** Nothing if it cannot be read: that must not hide all others. */
+  function readable<T>(schema: z.ZodType<T>, json: string, where: string): T[] {
+    try {
+      return [parseStored(schema, json, where)];
+    } catch (error) {
+      const { message } = toError(error);
+      warn(message, { error: message }, "what a worker has told is left out of the fleet because it cannot be read");
+      return [];
+    }
+  }
+
+  async function read(): Promise<{ json: string; where: string }[]> {
     const rows = await connection.use((client) => runScript(client, toldScript, { keys: [until, told], args: [] }));
-    const all: z.output<typeof toldSchema>[] = [];
+    const all: { json: string; where: string }[] = [];
     for (let index = 0; index + 1 < rows.length; index += 2) {
-      all.push(parseStored(toldSchema, String(rows[index + 1]), `worker ${rows[index]} (key ${told})`));
+      all.push({ json: String(rows[index + 1]), where: `worker ${rows[index]} (key ${told})` });
     }
     return all;
   }
@@ -61,20 +86,28 @@ export function createRedisPresence({ connection, keys }: { connection: RedisCon
       await connection.use((client) => runScript(client, leaveScript, { keys: [until, told], args: [workerId] }));
     },
     async workers() {
-      return (await read()).map(({ worker }) => worker).sort(byStart);
+      const workers = (await read()).flatMap(({ json, where }) => readable(toldWorkerSchema, json, where));
+      return workers.map((one) => one.worker).sort(byStart);
     },
     async agents() {
       const stored = await connection.use((client) => client.hgetall(agentsKey));
       return Object.entries(stored)
-        .map(([name, json]) => parseStored(agentSchema, json, `agent ${name} (key ${agentsKey})`))
+        .flatMap(([name, json]) => readable(agentSchema, json, `agent ${name} (key ${agentsKey})`))
         .sort((a, b) => compare(a.name, b.name));
     },
     async forgetAgent(name) {
       await connection.use((client) => client.hdel(agentsKey, name));
     },
     async gates() {
-      const byAge = (await read()).sort((a, b) => a.worker.seenAt - b.worker.seenAt);
-      const byKey = new Map(byAge.flatMap(({ gates }) => gates.map((gate) => [gate.key, gate])));
+      const limits = (await read()).flatMap(({ json, where }) =>
+        readable(toldGatesSchema, json, where).flatMap(({ worker: { seenAt }, gates }) =>
+          gates
+            .flatMap((gate) => readable(gateSchema, JSON.stringify(gate), `a limit of ${where}`))
+            .map((gate) => ({ gate, seenAt })),
+        ),
+      );
+      limits.sort((a, b) => a.seenAt - b.seenAt);
+      const byKey = new Map(limits.map(({ gate }) => [gate.key, gate]));
       return [...byKey.values()].sort((a, b) => compare(a.key, b.key));
     },
   };

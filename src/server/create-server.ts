@@ -10,7 +10,6 @@ import { createHttp } from "../http/app.ts";
 import type { HttpDeps, HttpSettings, Peer } from "../http/types.ts";
 import { createRedisKeyStore } from "../redis/key-store.ts";
 import { createKeys, type Keys } from "../redis/keys.ts";
-import { createRedisPresence } from "../redis/presence.ts";
 import { createRedisResponseStore } from "../redis/response-store.ts";
 import { createReadiness } from "../redis/watch-settings.ts";
 import { type Listening, type ListenOptions, listen } from "./listen.ts";
@@ -115,7 +114,7 @@ function makeDeps(backend: Backend, keys: Keys, own: Own): HttpDeps {
     store,
     watch: createWatch({ store, signals }),
     keys: createRedisKeyStore({ connection, keys }),
-    presence: createRedisPresence({ connection, keys }),
+    presence: backend.presence,
     responses: createRedisResponseStore({ connection, keys }),
     fleet: backend.fleet,
     pausing: {

@@ -6,7 +6,7 @@ import { createRedisResponseStore } from "../../src/redis/response-store.ts";
 import { keyStoreContract } from "../contract/key-store.contract.ts";
 import { presenceContract, worker } from "../contract/presence.contract.ts";
 import { responseStoreContract } from "../contract/response-store.contract.ts";
-import { type StoreSetup, setUpStore } from "./setup.ts";
+import { collectWarnings, type StoreSetup, setUpStore } from "./setup.ts";
 
 const pass = (): void => {};
 
@@ -39,24 +39,13 @@ async function damageOf(reading: Promise<unknown>): Promise<string> {
 
 test("a record that cannot be read is an error that names its key and holds none of its content", async () => {
   const { keys, cli } = setup;
-  const { told, agents } = keys.presence;
-  const [presence, store, responses] = [
-    createRedisPresence(setup),
-    createRedisKeyStore(setup),
-    createRedisResponseStore(setup),
-  ];
+  const [store, responses] = [createRedisKeyStore(setup), createRedisResponseStore(setup)];
   const { head } = keys.response("resp_1");
-  await presence.tell(worker("w1"), [], [], 60_000);
-  await cli("HSET", told, "w1", '{"worker":"canary"}');
-  await cli("HSET", agents, "a", "canary {");
   await cli("HSET", keys.accessKeys, "k1", '{"id":"k1","scopes":["canary"]}');
   await cli("SET", keys.webSession("h"), "[canary]");
   await cli("HSET", head, "record", '{"id":"canary"}');
   const mine = { id: "resp_1", runId: "run-a", createdAt: 1, afterSeq: 0, request: {} };
   const reads: [Promise<unknown>, string][] = [
-    [presence.workers(), told],
-    [presence.gates(), told],
-    [presence.agents(), agents],
     [store.get("k1"), keys.accessKeys],
     [store.list(), keys.accessKeys],
     [store.getSession("h"), keys.webSession("h")],
@@ -69,6 +58,31 @@ test("a record that cannot be read is an error that names its key and holds none
     expect(damage).toContain(`(key ${key})`);
     expect(damage).not.toContain("canary");
   }
+});
+
+test("what workers told and cannot be read hides nothing else, and is named in the log without its content", async () => {
+  const { keys, cli } = setup;
+  const { told, agents } = keys.presence;
+  const { logger, warnings } = collectWarnings();
+  const presence = createRedisPresence({ ...setup, logger });
+  const limit = (name: string) => ({ key: `tool:${name}`, kind: "tool" as const, name });
+  const agent = (name: string) => ({ name, model: "m", tools: [], seenAt: 1 });
+  await presence.tell(worker("w1"), [agent("a"), agent("b"), agent("c")], [limit("x")], 60_000);
+  for (const id of ["w2", "w3", "w4"]) await presence.tell(worker(id), [], [], 60_000);
+  await cli("HSET", told, "w2", "canary {");
+  const limits = [limit("y"), { ...limit("z"), kind: "canary" }];
+  await cli("HSET", told, "w3", JSON.stringify({ worker: "canary", gates: limits }));
+  await cli("HSET", told, "w4", JSON.stringify({ worker: worker("w4"), gates: "canary" }));
+  await cli("HSET", agents, "a", "canary {", "b", '{"name":"canary"}');
+  expect(await presence.workers()).toEqual([worker("w1"), worker("w4")]);
+  expect(await presence.gates()).toEqual([limit("x"), limit("y")]);
+  expect(await presence.agents()).toEqual([agent("c")]);
+  const named = [
+    ["worker w2", "worker w3", "a limit of worker w3", "worker w4"].map((what) => `${what} (key ${told})`),
+    ["agent a", "agent b"].map((what) => `${what} (key ${agents})`),
+  ].flat();
+  for (const name of named) expect(warnings.join("\n")).toContain(name);
+  expect(warnings.join()).not.toContain("canary");
 });
 
 test("workers that are gone leave nothing behind but their agents", async () => {
