@@ -1,5 +1,5 @@
 import type { Worker } from "bullmq";
-import { boundEndlessKeys } from "./endless-keys.ts";
+import { boundEndlessKeys, strayLockMs } from "./endless-keys.ts";
 import { removeOrphans } from "./orphan-jobs.ts";
 import type { RedisClient } from "./redis-client.ts";
 import { runsQueue } from "./step-job.ts";
@@ -22,7 +22,7 @@ export function createStrayLook(client: RedisClient, worker: Worker): () => Prom
   const toKey = (name: string): string => worker.toKey(name);
   return async () => {
     if ((await client.eval(turnScript, 1, toKey("stray-check"), turnMs)) !== 1) return;
-    await boundEndlessKeys(client, toKey);
+    await boundEndlessKeys(client, toKey, worker.opts.stalledInterval ?? strayLockMs);
     // Starts are their producers' own.
     if (worker.name !== runsQueue) await removeOrphans(client, toKey);
   };

@@ -118,7 +118,7 @@ test("a worker sees to it by itself", async () => {
 });
 
 test("one worker of a fleet looks at a time, and a note without an end keeps nobody from it for ever", async () => {
-  const worker = { name: "model", toKey } as unknown as Worker;
+  const worker = { name: "model", toKey, opts: { stalledInterval: 1_000 } } as unknown as Worker;
   const evaluate = vi.spyOn(bench.redis, "eval");
   const looks = Array.from({ length: 3 }, () => createStrayLook(bench.redis, worker));
   await bench.redis.set(toKey("stray-check"), "1");
