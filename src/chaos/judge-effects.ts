@@ -78,16 +78,10 @@ function timesAllowed(feed: Evidence["feed"], callId: string): number {
 }
 
 function problemsOfRepeats({ key, name, begun, ended, tool }: OfCall, allowed: number): string[] {
-  if (!tool) return [];
+  if (!tool || mayRepeat(tool)) return [];
   // One that says so had no effect: itself, not another of the same attempt.
   const counted = begun.length - ended.filter(({ outcome }) => outcome === "retry").length;
-  if (!mayRepeat(tool)) {
-    return counted > allowed ? [`${name} may not run again and ran ${counted} times under the key ${key}`] : [];
-  }
-  if (tool.effect === "read") return [];
-  const results = new Set(ended.flatMap(({ outcome, result }) => (outcome === "ok" && result ? [result] : [])));
-  if (results.size <= 1) return [];
-  return [`${name} says that it is idempotent and returned ${results.size} different results under the key ${key}`];
+  return counted > allowed ? [`${name} may not run again and ran ${counted} times under the key ${key}`] : [];
 }
 
 /** What the model was told about each call fits what the tool did. */

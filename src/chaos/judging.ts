@@ -9,6 +9,7 @@ import { outputOf } from "../engine/output-of.ts";
 import { inputOf } from "./doings.ts";
 import type { Evidence, Finding, Frozen, JudgedChild, Window } from "./evidence.ts";
 import type { Execution } from "./execution.ts";
+import { type Hint, hintsOf } from "./hints.ts";
 import { judge, toJudged } from "./judge.ts";
 import { type ModelCall, openLedger } from "./ledger.ts";
 import type { Done } from "./people.ts";
@@ -29,6 +30,7 @@ export type JudgingOptions = {
   isOver: (since: number) => boolean;
   signal: AbortSignal;
   tell: (findings: Finding[], tally: Tally) => void;
+  onHints?: ((hints: Hint[]) => void) | undefined;
 };
 
 /** `ends`: how the run ends undisturbed, if that is known. */
@@ -114,7 +116,7 @@ async function findingsOf(
   read: Read,
 ): Promise<Finding[]> {
   const { about, notes, fleetPauses, frozen } = docket;
-  const findings = judge({
+  const evidence = {
     ...{ runId, ...read, ...known },
     children: await judgeChildren(docket, read),
     ...notes.of(runId),
@@ -122,7 +124,9 @@ async function findingsOf(
     script: about.get(agent)?.scripts(runId),
     fleetPauses: fleetPauses(),
     frozen: [...frozen(), ...notes.silences()],
-  }).filter(({ message }) => !told.has(message));
+  };
+  docket.onHints?.(hintsOf(evidence));
+  const findings = judge(evidence).filter(({ message }) => !told.has(message));
   for (const { message } of findings) told.add(message);
   return findings;
 }

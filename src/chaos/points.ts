@@ -3,6 +3,7 @@ import type { RunStore } from "../ports.ts";
 import type { Tool } from "../tools/define-tool.ts";
 import { inputOf } from "./doings.ts";
 import type { Evidence, Finding } from "./evidence.ts";
+import { addHints, type Hint, hintsOf } from "./hints.ts";
 import { judge, toJudged } from "./judge.ts";
 import { type Cast, type Played, play } from "./play.ts";
 import { faultsAt, type PointFault } from "./ports.ts";
@@ -43,6 +44,7 @@ export type PointReport = {
   undisturbed: Played;
   /** The first failure, shrunk. */
   failure?: Failure | undefined;
+  hints: Hint[];
 };
 
 /** Runs of the same agent whose models say different things, and whose approvals are decided differently. */
@@ -60,7 +62,8 @@ export async function searchPoints(options: PointSearch): Promise<PointReport> {
   for (let variant = 0; variant < variants && !all?.failure; variant += 1) {
     const report = await searchRun(options, runIdOf(options.agent, variant));
     if (all) addTally(report.tally, all.tally);
-    all = { ...report, points: report.points + (all?.points ?? 0), plays: report.plays + (all?.plays ?? 0) };
+    const hints = addHints(all?.hints ?? [], report.hints);
+    all = { ...report, hints, points: report.points + (all?.points ?? 0), plays: report.plays + (all?.plays ?? 0) };
     if (options.signal?.aborted) break;
   }
   return all as PointReport;
@@ -71,7 +74,8 @@ async function searchRun(options: PointSearch, runId: string): Promise<PointRepo
   const undisturbed = await play({ ...options, runId, schedule: [] });
   const calm = judgePlay(options, runId, undisturbed);
   const tally = addTally(noTally(), tallyOf(undisturbed, calm));
-  const report = { tally, points: undisturbed.calls.length, plays: 1, undisturbed };
+  const hints = hintsOfPlay(options, runId, undisturbed);
+  const report = { tally, points: undisturbed.calls.length, plays: 1, undisturbed, hints };
   if (calm.length > 0) return { ...report, failure: toFailure(options, runId, [], calm) };
   const singles = eachPoint(undisturbed.calls);
   const random = randomFor(seed, "points", agent.name, runId);
@@ -81,6 +85,7 @@ async function searchRun(options: PointSearch, runId: string): Promise<PointRepo
     const played = await play({ ...options, runId, schedule: faults });
     const findings = judgePlay(options, runId, played, undisturbed);
     addTally(tally, tallyOf(played, findings));
+    report.hints = addHints(report.hints, hintsOfPlay(options, runId, played));
     report.plays += 1;
     onProgress?.(index + 1, total);
     if (findings.length > 0) return { ...report, failure: await shrinkPoints(options, runId, faults, undisturbed) };
@@ -97,11 +102,12 @@ export function playCalm(options: PointOptions): Promise<Played> {
 export async function playPoints(
   options: PointOptions,
   { runId, faults }: { runId: string; faults: readonly PointFault[] },
-): Promise<{ tally: Tally; findings: Finding[] }> {
+): Promise<{ tally: Tally; findings: Finding[]; hints: Hint[] }> {
   const undisturbed = await play({ ...options, runId, schedule: [] });
   const played = await play({ ...options, runId, schedule: faults });
   const findings = judgePlay(options, runId, played, undisturbed);
-  return { tally: addTally(noTally(), tallyOf(played, findings)), findings };
+  const hints = addHints([], hintsOfPlay(options, runId, played));
+  return { tally: addTally(noTally(), tallyOf(played, findings)), findings, hints };
 }
 
 function eachPoint(calls: readonly string[]): PointFault[][] {
@@ -174,6 +180,15 @@ export function judgePlay(
   ];
   if (trouble === undefined) return findings;
   return [...findings.filter(({ kind }) => kind !== "stuck"), { kind: "stuck", runId, message: trouble }];
+}
+
+function hintsOfPlay({ agent, scripts, others = [] }: PointOptions, runId: string, played: Played): Hint[] {
+  const cast = [{ agent, scripts }, ...others];
+  const runs = [
+    { name: agent.name, runId },
+    ...played.children.map(({ run }) => ({ name: run.agent, runId: run.runId })),
+  ];
+  return runs.flatMap((one) => hintsOf({ ...evidenceOf(cast, one.name, one.runId), ...ofRun(played, one.runId) }));
 }
 
 function evidenceOf(cast: readonly Cast[], name: string, runId: string): Pick<Evidence, "runId" | "tools" | "script"> {

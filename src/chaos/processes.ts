@@ -14,6 +14,7 @@ import { type Crew, type Program, startCrew } from "./crew.ts";
 import { type Doings, doingsOf } from "./doings.ts";
 import type { Evidence, Finding } from "./evidence.ts";
 import { createFleetPauses } from "./fleet-pauses.ts";
+import { addHints, type Hint } from "./hints.ts";
 import { createJudging, type Judging } from "./judging.ts";
 import { type Leftover, leftoversOf, remainsOf, removeRuns } from "./leftovers.ts";
 import { letHappen } from "./mishaps.ts";
@@ -55,7 +56,7 @@ export type ProcessOptions = {
   onProgress?: ((progress: { started: number; ended: number; tally: Tally; findings: number }) => void) | undefined;
 };
 
-export type ProcessReport = { tally: Tally; findings: Finding[]; leftover: Leftover; tookMs: number };
+export type ProcessReport = { tally: Tally; findings: Finding[]; hints: Hint[]; leftover: Leftover; tookMs: number };
 
 const prefix = "{drover-chaos}";
 const quietMs = 15_000;
@@ -110,6 +111,7 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
   const { redis, crew, backend } = parts;
   const tally = noTally();
   const findings: Finding[] = [];
+  let hints: Hint[] = [];
   const stopping = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, stopping.signal]) : stopping.signal;
   const quietTime = { since: Number.POSITIVE_INFINITY };
@@ -124,6 +126,9 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
       findings.push(...found);
       for (const finding of found) options.onFinding?.(finding);
     },
+    onHints(more) {
+      hints = addHints(hints, more);
+    },
   });
   const pauseFleet = async (forMs: number): Promise<void> => {
     // One that a worker which was just then killed never heard of says nothing, and is not counted.
@@ -136,7 +141,7 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
     });
     const isQuiet = (): boolean => quietTime.since <= performance.now();
     await Promise.all([happening, runAll(options, { ...parts, judging, tally, findings, signal, isOver, isQuiet })]);
-    if (signal.aborted) return { tally, findings, leftover: { steps: [], keys: [], bytes: 0 } };
+    if (signal.aborted) return { tally, findings, hints, leftover: { steps: [], keys: [], bytes: 0 } };
     await judging.judgeRest();
     await crew.settled(signal);
     await quiet(redis, options);
@@ -153,7 +158,7 @@ async function perform(options: ProcessOptions, parts: Parts): Promise<Omit<Proc
   }
   if (findings.length === 0) await removeRuns(backend);
   const leftover = findings.length === 0 ? await remainsOf(redis, prefix) : left;
-  return { tally, findings, leftover };
+  return { tally, findings, hints, leftover };
 }
 
 /** Until no step is left in a queue, or long enough. */

@@ -5,7 +5,8 @@ type Global = { [listenerSymbol]?: Listener | undefined };
 
 /**
  * Tells `drover chaos` that an effect takes place, so that one which takes place twice under one idempotency key is found.
- * Call it in a tool where the other side would change something. It does nothing anywhere else.
+ * Call it in a tool where the other side would change something. It does nothing anywhere else. Without it an idempotent tool
+ * is not judged: that its results differ under one key is told as a hint.
  *
  * @param key the `idempotencyKey` of the tool's context.
  * @param what names the effect where a call has several; default "effect".

@@ -92,6 +92,14 @@ test("[D18] a tool that breaks its promise: found, shrunk to one fault, and play
   expect(replayed.code).toBe(1);
 });
 
+test("[D18] a tool that answers otherwise when it is repeated: told as a hint, and all was right", async () => {
+  const dir = makeFolder(`tool("put", { idempotent: true }, () => (globalThis.flip = !globalThis.flip) ? "a" : "b")`);
+  const { code, stdout } = await chaos(dir, "--seed", "4", "--only", "points", "--real-tools");
+  expect(stdout).toMatch(/^Worth a look: put is idempotent and returned different results .* recordEffect/m);
+  expect(stdout).toContain("All was right, seed 4");
+  expect(code).toBe(0);
+});
+
 test("[D18] runs that end in processes in another way than undisturbed: found, also when a schedule is played again", async () => {
   const dir = makeFolder(
     "",

@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import type { Finding } from "../../src/chaos/evidence.ts";
 import type { Execution } from "../../src/chaos/execution.ts";
+import type { Hint } from "../../src/chaos/hints.ts";
 import { createJudging, type JudgingOptions } from "../../src/chaos/judging.ts";
 import { openLedger } from "../../src/chaos/ledger.ts";
 import { remainsOf } from "../../src/chaos/leftovers.ts";
@@ -28,9 +29,19 @@ const pay = defineTool({
   approval: "never",
   execute: () => "paid",
 });
-const agent = defineAgent({ name: "payer", instructions: "Pay.", model: scriptedModel([]), tools: [pay] });
+const put = defineTool({
+  ...{ name: "put", description: "Puts.", parameters: z.object({}), idempotent: true },
+  execute: () => "put",
+});
+const agent = defineAgent({ name: "payer", instructions: "Pay.", model: scriptedModel([]), tools: [pay, put] });
 const script: Script = [
-  { text: "one", toolCalls: [{ name: "pay", arguments: {} }] },
+  {
+    text: "one",
+    toolCalls: [
+      { name: "pay", arguments: {} },
+      { name: "put", arguments: {} },
+    ],
+  },
   { text: "done", toolCalls: [] },
 ];
 
@@ -52,23 +63,26 @@ test("what is done in the name of a run after it was judged is judged too, and t
     for (const one of executions) ledger.note({ ...one, ...more } as Execution);
   };
   const findings: Finding[] = [];
+  const hints: Hint[] = [];
   const judging = createJudging({
     ...{ agents: [agent], seed: 1, scriptsOf: () => () => script, dir, fleetPauses: () => [], frozen: () => [] },
     backend: { store } as unknown as JudgingOptions["backend"],
     isOver: () => false,
     signal: new AbortController().signal,
     tell: (found) => findings.push(...found),
+    onHints: (more) => hints.push(...more),
   });
   note({});
   await judging.judge({ agent, runId, done: { retries: 0 }, ends: undefined });
   await judging.judgeRest();
   await judging.judgeLate();
-  expect(findings).toEqual([]);
-  note({ pid: 99 });
+  expect([...findings, ...hints]).toEqual([]);
+  note({ pid: 99, result: "another" });
   for (let times = 0; times < 2; times += 1) await judging.judgeLate();
   expect(findings).toEqual([
     { kind: "effect", runId, message: expect.stringMatching(/^pay may not run again and ran 2 times/) },
   ]);
+  expect(hints[0]).toEqual({ tool: "put", key: expect.stringMatching(/^chaos-7:/) });
 });
 
 test("when all runs are deleted, a step, a record and a list that names one are told; what an installation has is not", async () => {

@@ -3,7 +3,9 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { isHarmless } from "../../src/chaos/chaos-agent.ts";
-import { judge } from "../../src/chaos/judge.ts";
+import type { Execution } from "../../src/chaos/execution.ts";
+import { hintsOf } from "../../src/chaos/hints.ts";
+import { judge, toJudged } from "../../src/chaos/judge.ts";
 import { play } from "../../src/chaos/play.ts";
 import { type PointSearch, playPoints, searchPoints } from "../../src/chaos/points.ts";
 import { createRandom } from "../../src/chaos/random.ts";
@@ -136,16 +138,25 @@ describe("a planted bug is found", () => {
     ]);
     expect(tally.effects).toBe(1);
   });
+});
 
-  test("[D18] a tool that says it is idempotent and returns another result for the same key", async () => {
-    let count = 0;
-    const put = tool("put", { idempotent: true, execute: () => `number ${++count}` });
-    const { failure } = await search(agentWith(put), { isReal: () => true });
-    expect(failure?.findings[0]).toMatchObject({
-      kind: "effect",
-      message: expect.stringContaining("2 different results"),
-    });
-  });
+test("[D18] an idempotent tool that says so when it is repeated is no failure: it is hinted at, unless its effect was judged", async () => {
+  let count = 0;
+  const act = () => (++count % 2 === 1 ? "created" : "there already");
+  const [put, look] = [tool("put", { idempotent: true, execute: act }), tool("look", { effect: "read", execute: act })];
+  const { failure, hints } = await search(agentWith(put, look), { isReal: () => true });
+  expect(failure).toBeUndefined();
+  expect(hints).toEqual([{ tool: "put", key: expect.stringMatching(/^chaos-tried-1:/) }]);
+
+  const place = { tool: "put", runId: "r", callId: "c", key: "r:c", attempt: 1, pid: 1, at: 1 };
+  const ended = ["created", "there already"].map(
+    (result): Execution => ({ ...place, type: "ended", outcome: "ok", result }),
+  );
+  const effect: Execution = { type: "effect", key: "r:c", what: "effect", pid: 1, at: 1 };
+  const tools = new Map([["put", toJudged(put, () => false)]]);
+  expect(hintsOf({ executions: ended, tools })).toEqual([{ tool: "put", key: "r:c" }]);
+  expect(hintsOf({ executions: [effect, ...ended], tools })).toEqual([]);
+  expect(hintsOf({ executions: ended.slice(1), tools })).toEqual([]);
 });
 
 test("the same options play the same run, port call by port call", async () => {

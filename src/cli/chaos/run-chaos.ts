@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Evidence } from "../../chaos/evidence.ts";
+import { addHints, type Hint } from "../../chaos/hints.ts";
 import { type Failure, type PointOptions, playCalm, playPoints, searchPoints } from "../../chaos/points.ts";
 import { type ProcessOptions, type ProcessReport, runProcesses } from "../../chaos/processes.ts";
 import { readSchedule, type Schedule } from "../../chaos/schedule.ts";
@@ -16,7 +17,7 @@ import { count } from "../format/text.ts";
 import { loadAgents } from "../load-agents.ts";
 import { listenForStop } from "../signals.ts";
 import type { ChaosCommand } from "./command.ts";
-import { faultWords, type Part, tellTable, tellTools } from "./tell.ts";
+import { faultWords, type Part, tellHints, tellTable, tellTools } from "./tell.ts";
 import { realUnder, type ToolMode, toMode, toScriptsOf } from "./tools.ts";
 
 type Play = {
@@ -30,6 +31,7 @@ type Play = {
   mode: ToolMode;
   signal: AbortSignal;
   parts: Part[];
+  hints: Hint[];
   /** For people, on standard error where standard output is JSON. */
   say: (text: string) => void;
 };
@@ -50,7 +52,19 @@ export async function runChaos(context: Context, file: string, command: ChaosCom
   const agents = chooseAgents(all, command, schedule);
   const seed = schedule?.seed ?? command.seed ?? Math.floor(Math.random() * 1_000_000_000);
   const say = (text: string): void => (command.json ? output.note(text) : output.line(text));
-  const play: Play = { context, file, command, agents, all, seed, mode, signal: stop.signal, parts: [], say };
+  const play: Play = {
+    context,
+    file,
+    command,
+    agents,
+    all,
+    seed,
+    mode,
+    signal: stop.signal,
+    parts: [],
+    hints: [],
+    say,
+  };
   say(
     `${count(agents.length, "agent")} of ${file}, seed ${seed}. The model is made up; no key is used, no Redis of yours is touched.`,
   );
@@ -100,6 +114,7 @@ async function searchAgent(play: Play, agent: Agent, ends: Ends): Promise<Failur
     signal: AbortSignal.any([signal, timeLimit]),
   });
   const { tally, points, plays, undisturbed, failure } = report;
+  play.hints = addHints(play.hints, report.hints);
   learnEnd(agent, undisturbed.run, ends);
   parts.push({ name: `in memory: ${agent.name}`, tally });
   const { run } = undisturbed;
@@ -150,6 +165,7 @@ async function searchProcesses(play: Play, ends: Ends): Promise<Failure | undefi
   );
   const report = await runProcesses(options);
   parts.push({ name: "in processes", tally: report.tally });
+  play.hints = addHints(play.hints, report.hints);
   if (report.findings.length === 0) return undefined;
   const { names, fewest } = await shrinkProcesses(play, options, report);
   const schedule: Schedule = { layer: "processes", agents: names, runs, workers, seed, faults: fewest };
@@ -212,24 +228,27 @@ async function replay(play: Play, schedule: Schedule): Promise<Failure | undefin
     const replayed = { ...play, command: { ...command, runs, workers } };
     const report = await runProcesses({ ...toProcesses(replayed, await learnEnds(play, new Map())), faults, spreadMs });
     parts.push({ name: "in processes", tally: report.tally });
+    play.hints = report.hints;
     return report.findings.length > 0 ? { schedule, findings: report.findings } : undefined;
   }
   const [agent] = play.agents as [Agent];
-  const { tally, findings } = await playPoints(toPoints(play, agent), schedule);
+  const { tally, findings, hints } = await playPoints(toPoints(play, agent), schedule);
+  play.hints = hints;
   parts.push({ name: `in memory: ${agent.name}`, tally });
   return findings.length > 0 ? { schedule, findings } : undefined;
 }
 
 function conclude(play: Play, failure: Failure | undefined): number {
-  const { context, parts, seed, command, say } = play;
+  const { context, parts, hints, seed, command, say } = play;
   const { output } = context;
   const green = failure === undefined && parts.every(({ tally }) => isGreen(tally));
   const replay = failure && replayOf(play, failure);
   if (command.json) {
-    output.json({ ok: green, seed, parts, ...(failure ? { failure, replay } : {}) });
+    output.json({ ok: green, seed, parts, hints, ...(failure ? { failure, replay } : {}) });
     return green ? 0 : 1;
   }
   tellTable(output, parts);
+  tellHints(hints, say);
   if (green) say(output.mark("green", `All was right, seed ${seed}: nothing lost, nothing twice, nothing stuck.`));
   if (failure) tellFailure(play, failure, replay ?? "");
   return green ? 0 : 1;

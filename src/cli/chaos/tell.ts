@@ -1,3 +1,4 @@
+import type { Hint } from "../../chaos/hints.ts";
 import type { PointFaultKind } from "../../chaos/ports.ts";
 import type { Tally } from "../../chaos/tally.ts";
 import { addTally, noTally } from "../../chaos/tally.ts";
@@ -97,6 +98,15 @@ export const faultWords: Record<PointFaultKind, string> = {
   pause_before: "the process is frozen before it, and goes on while another has its work",
   pause_after: "the process is frozen after it, and goes on while another has its work",
 };
+
+/** What is no failure, and no proof of the contrary either. */
+export function tellHints(hints: readonly Hint[], say: Casting["say"]): void {
+  for (const { tool, key } of hints) {
+    say(
+      `Worth a look: ${tool} is idempotent and returned different results under one key (${key}). That is right if its effect took place once; recordEffect of drover/testing has that judged.`,
+    );
+  }
+}
 
 /** One row for each figure, since they are many; one column for each part. */
 export function tellTable(output: Output, parts: readonly Part[]): void {
