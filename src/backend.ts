@@ -42,6 +42,8 @@ export type BackendOptions = {
   durability?: DurabilityTarget | undefined;
   /** What operators add to the limits of tools and models. */
   limits?: OperatorLimits | undefined;
+  /** How many workers a step may lose before it runs alone. */
+  isolateAfter?: number | undefined;
 };
 
 /** An engine over Redis and BullMQ, with the parts that must be closed. */

@@ -31,6 +31,11 @@ export type WorkOptions = {
   lockMs?: number | undefined;
   /** How long work may wait and this worker begin none before `health` calls it stuck, in ms; default 300,000. */
   stuckAfterMs?: number | undefined;
+  /**
+   * How many workers a step may lose before it runs alone in a child process, whose death ends its run as `poison`; default 3,
+   * at least 1.
+   */
+  isolateAfter?: number | undefined;
   /** Refuse to work on a Redis whose settings can lose runs (eviction); default true. */
   strict?: boolean | undefined;
 };
@@ -75,7 +80,11 @@ export type WorkerDeps = BackendOptions & {
  * @throws DroverError "queue_unavailable", or "unsupported" for a Redis that can lose runs.
  */
 export async function startWorker(deps: WorkerDeps, options: WorkOptions): Promise<WorkerHandle> {
-  const backend = openBackend(deps, "worker");
+  const { isolateAfter } = options;
+  if (isolateAfter !== undefined && !(isolateAfter >= 1)) {
+    throw new DroverError("invalid", `isolateAfter: expected a number from 1 on, received ${String(isolateAfter)}.`);
+  }
+  const backend = openBackend({ ...deps, isolateAfter }, "worker");
   try {
     await backend.connection.ready();
     const findings = await refuseUnfitRedis(backend, deps, options.strict ?? true);

@@ -30,7 +30,7 @@ export async function startWorker(context: Context, options: WorkerOptions): Pro
   const { agents, redis, queues, concurrency = config.concurrency } = options;
   const logger = createLogger({ level: config.logLevel, destination: process.stderr });
   const { prefix, shards, payloadLimitBytes, retention, durability, memoryLimitPercent, policy } = config;
-  const { stopGraceMs: graceMs, stuckAfterMs, metricsPort: port, metricsHost: host } = config;
+  const { stopGraceMs: graceMs, stuckAfterMs, isolateAfter, metricsPort: port, metricsHost: host } = config;
   const drover = createDrover({
     redis,
     prefix,
@@ -46,7 +46,7 @@ export async function startWorker(context: Context, options: WorkerOptions): Pro
     metrics: port === undefined ? undefined : { port, host },
   });
   try {
-    const worker = await drover.work({ concurrency, queues, graceMs, stuckAfterMs });
+    const worker = await drover.work({ concurrency, queues, graceMs, stuckAfterMs, isolateAfter });
     const rules = policy === undefined ? "" : ` | policy of ${count(policy.length, "rule")}`;
     const names = agents.map((agent) => agent.name).join(", ");
     return {

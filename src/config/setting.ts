@@ -26,6 +26,8 @@ export type Config = {
   memoryLimitPercent: number;
   stopGraceMs: number;
   stuckAfterMs: number;
+  /** How many workers a step may lose before it runs alone. */
+  isolateAfter: number;
   /** What operators decide about tools; undefined: nothing. */
   policy: Policy | undefined;
   /** What is a secret too, beside the kinds that Drover knows; undefined: nothing. */

@@ -113,6 +113,16 @@ export const specs: readonly SettingSpec[] = [
     schema: integer(1_000, 86_400_000),
   },
   {
+    key: "isolateAfter",
+    name: "DROVER_ISOLATE_AFTER",
+    description:
+      "How many workers a step may lose before it runs alone in a child process. If that dies too, its run fails as `poison`.",
+    defaultValue: "3",
+    expected: "a whole number from 1 to 1000",
+    secret: false,
+    schema: integer(1, 1_000),
+  },
+  {
     key: "policy",
     name: "DROVER_POLICY",
     description:

@@ -55,6 +55,8 @@ export type EngineOptions = {
   /** What operators add to the limits of tools and models. */
   limits?: OperatorLimits | undefined;
   isolate?: Isolate | undefined;
+  /** How many workers a step may lose before it runs alone; default 3. */
+  isolateAfter?: number | undefined;
   /** Default: nobody else takes steps. */
   elsewhere?: Elsewhere | undefined;
   /** Default: the usual kinds of secrets, in what is shown and not in what is stored. */

@@ -27,7 +27,7 @@ import {
 import { performTool } from "./tool-step.ts";
 
 /** A step that lost this many workers runs alone in a child process (invariant 8). */
-const isolateAfter = 3;
+const defaultIsolateAfter = 3;
 /**
  * Begun alone this often without an outcome, it is poison even if nobody saw its child die. Higher than the other: a child
  * whose worker is killed or stopped from outside has reported nothing either, and where workers die once a second on a busy
@@ -106,8 +106,12 @@ function perform(deps: Deps, loaded: Loaded, context: StepContext): Promise<Step
   if (step.kind === "session" && (isEnded(run) || !isPast)) return performSession(deps, run, context);
   if (step.kind === "wake" || isPast) return timeCame(deps, run, context);
   if (step.kind === "tool" && looksAtChild(run, step)) return lookAtChild(deps, run, last, context);
-  if (deps.isolate && delivery.lostWorkers >= isolateAfter) return inLane(deps, run, context);
+  if (mustRunAlone(deps, delivery)) return inLane(deps, run, context);
   return admitted(deps, loaded, context);
+}
+
+function mustRunAlone({ isolate, isolateAfter = defaultIsolateAfter }: Deps, { lostWorkers }: Delivery): boolean {
+  return isolate !== undefined && lostWorkers >= isolateAfter;
 }
 
 /** Makes the call once all limits of the fleet let it. */

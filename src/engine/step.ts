@@ -28,6 +28,7 @@ export type RunStepDeps = EngineDeps & {
   /** For log lines that an outage makes of every step at hand. */
   rarely: Rarely;
   isolate?: Isolate | undefined;
+  isolateAfter?: number | undefined;
 };
 
 /** A step at work: what it was given, what it found, and when it began to look, in epoch ms. */

@@ -40,3 +40,25 @@ test("[Q10] [G8] a step that exhausts the memory of every worker ends its own ru
     isCaused: ({ pid }) => deadOfIt.some((one) => one.pid === pid),
   });
 });
+
+test("[Q10] after as many deaths as were configured, here one, the run ends with the reason and the step", async () => {
+  const { seed } = seeded();
+  const world = await makeWorld({
+    respond: () => ({ toolCalls: [{ name: "die", arguments: { note: "a" } }] }),
+    isolateAfter: 1,
+  });
+  const fleet = await startFleet(world, 2);
+  const run = await world.drover.start("e2e", "deadly go", { runId: "deadly" });
+  const result = await run.result({ timeoutMs: 60_000 });
+  expect(result).toMatchObject({ status: "failed", stopReason: "poison", error: { code: "poison" } });
+  expect(result.error?.message).toMatch(/tool of call-1-1/);
+  // One worker, and after it a child of one that lives on.
+  const deadOfIt = world.ledger.entries().filter(({ tool }) => tool === "die");
+  expect(fleet.deaths.map(({ signal }) => signal)).toEqual(["SIGKILL"]);
+  expect(deadOfIt.length).toBe(2);
+  await judge(world, {
+    seed,
+    statuses: ["failed"],
+    isCaused: ({ pid }) => deadOfIt.some((one) => one.pid === pid),
+  });
+});

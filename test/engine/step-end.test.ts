@@ -172,25 +172,31 @@ describe("a step that runs alone in a child process", () => {
 });
 
 test.each([
-  [2, false],
-  [3, true],
-])("[G8] a step that lost %i workers runs alone: %s", async (lostWorkers, isAlone) => {
-  const bench = makeBench();
-  let alone = false;
-  const engine = bench.process({
-    agents: [makePoster(() => "posted")],
-    isolate: async () => {
-      alone = true;
-      return { died: true, how: "SIGKILL" };
-    },
-  });
-  await engine.client.start("poster", "go", { runId: "alone" });
-  const { delivery } = takeStep(bench);
-  expect(await engine.runStep({ ...delivery, lostWorkers, deliveries: lostWorkers + 1 })).toEqual({ type: "done" });
-  expect(alone).toBe(isAlone);
-  const poison = { status: "failed", stopReason: "poison", error: { message: expect.stringContaining("SIGKILL") } };
-  expect(await bench.store.load("alone")).toMatchObject(isAlone ? poison : { turns: 1, calls: [{ state: "ready" }] });
-});
+  [2, false, undefined],
+  [3, true, undefined],
+  [3, false, 4],
+  [1, true, 1],
+])(
+  "[G8] a step that lost %i workers runs alone: %s, where it is to after %s",
+  async (lostWorkers, isAlone, isolateAfter) => {
+    const bench = makeBench();
+    let alone = false;
+    const engine = bench.process({
+      agents: [makePoster(() => "posted")],
+      isolate: async () => {
+        alone = true;
+        return { died: true, how: "SIGKILL" };
+      },
+      isolateAfter,
+    });
+    await engine.client.start("poster", "go", { runId: "alone" });
+    const { delivery } = takeStep(bench);
+    expect(await engine.runStep({ ...delivery, lostWorkers, deliveries: lostWorkers + 1 })).toEqual({ type: "done" });
+    expect(alone).toBe(isAlone);
+    const poison = { status: "failed", stopReason: "poison", error: { message: expect.stringContaining("SIGKILL") } };
+    expect(await bench.store.load("alone")).toMatchObject(isAlone ? poison : { turns: 1, calls: [{ state: "ready" }] });
+  },
+);
 
 test("[G2] a step aborted because it is not owed any more queues what is", async () => {
   const bench = makeBench();

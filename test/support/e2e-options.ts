@@ -40,6 +40,8 @@ const optionsSchema = z.object({
   graceMs: z.int().optional(),
   /** How long a lock outlives its worker; through the front door only. */
   lockMs: z.int().optional(),
+  /** How many workers a step may lose before it runs alone; through the front door only. */
+  isolateAfter: z.int().optional(),
   /** The heap that the process may have, in MB. */
   heapMb: z.int().optional(),
   concurrency: z.int().optional(),

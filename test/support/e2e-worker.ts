@@ -34,9 +34,9 @@ function tell(report: Record<string, unknown>): void {
 
 /** The front door. */
 async function startPlain(): Promise<() => Promise<void>> {
-  const { redisUrl: redis, prefix, shards, concurrency, graceMs, lockMs, limits, durability } = options;
+  const { redisUrl: redis, prefix, shards, concurrency, graceMs, lockMs, isolateAfter, limits, durability } = options;
   const drover = createDrover({ redis, prefix, shards, agents, logger, limits, durability });
-  await drover.work({ concurrency, graceMs, lockMs });
+  await drover.work({ concurrency, graceMs, lockMs, isolateAfter });
   return () => drover.close();
 }
 
