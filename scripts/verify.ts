@@ -1,8 +1,10 @@
 // The gate: every stage in order, each one's output only when it failed, and at the end the counts of tests passed and
-// failed, alone on a line. Names given on the command line run only those stages.
+// failed, alone on a line. Names given on the command line run only those stages. Stopped by Ctrl-C or SIGTERM it ends the
+// stage with all that it started, and leaves no folder.
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { z } from "zod";
+import { endWithUs, isStopping, openScratch } from "./scratch/scratch.ts";
 
 type Stage = { name: string; script: string /** A Vitest stage that reports its counts as JSON. */; counts?: true };
 
@@ -29,13 +31,17 @@ type Finished = { code: number; output: string };
 
 function run(args: string[]): Promise<Finished> {
   const env = { ...process.env, NO_COLOR: "1" };
-  const child = spawn("npm", ["run", "--silent", ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn("npm", ["run", "--silent", ...args], { env, stdio: ["ignore", "pipe", "pipe"], detached: true });
+  endWithUs(child);
   const chunks: string[] = [];
   child.stdout.setEncoding("utf8").on("data", (text: string) => chunks.push(text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => chunks.push(text));
   return new Promise((resolve, reject) => {
     child.once("error", reject);
-    child.once("close", (code) => resolve({ code: code ?? 1, output: chunks.join("") }));
+    child.once("close", (code) => {
+      // This program ends too, and no other stage begins.
+      if (!isStopping()) resolve({ code: code ?? 1, output: chunks.join("") });
+    });
   });
 }
 
@@ -64,6 +70,7 @@ async function runStage({ name, script, counts }: Stage): Promise<Counts> {
   return result;
 }
 
+openScratch("drover-v-", "verify: stopped before its end");
 mkdirSync(reports, { recursive: true });
 const only = process.argv.slice(2);
 const total: Counts = { passed: 0, failed: 0 };

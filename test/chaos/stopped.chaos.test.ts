@@ -80,12 +80,13 @@ test.runIf(isLinux)("a run of the chaos tests that is ended by SIGINT", async ()
 // The number of processes is that of the program, its servers, their watchdogs and its workers.
 test.runIf(isLinux).each([
   ["scripts/run-examples.ts", 4, "SIGINT", 130],
+  ["scripts/verify.ts examples", 7, "SIGTERM", 143],
   ["bench/run.ts", 6, "SIGTERM", 143],
   ["bench/scale.ts", 6, "SIGTERM", 143],
   ["bench/watchers.ts", 5, "SIGINT", 130],
   ["bench/listing.ts", 3, "SIGTERM", 143],
 ] as const)("%s, once %i processes are there, ended by %s", async (file, processes, signal, code) => {
-  const script = start(file);
+  const script = start(...file.split(" "));
   await vi.waitFor(() => expect(startedIn(script.dir).length).toBeGreaterThanOrEqual(processes), patience);
   script.child.kill(signal);
   expect(await script.exit).toBe(code);
