@@ -61,12 +61,21 @@ export async function searchPoints(options: PointSearch): Promise<PointReport> {
   let all: PointReport | undefined;
   for (let variant = 0; variant < variants && !all?.failure; variant += 1) {
     const report = await searchRun(options, runIdOf(options.agent, variant));
-    if (all) addTally(report.tally, all.tally);
-    const hints = addHints(all?.hints ?? [], report.hints);
-    all = { ...report, hints, points: report.points + (all?.points ?? 0), plays: report.plays + (all?.plays ?? 0) };
+    all = all ? joined(all, report) : report;
     if (options.signal?.aborted) break;
   }
   return all as PointReport;
+}
+
+/** Of two runs; how it goes undisturbed, and what failed, is that of the later one. */
+function joined(one: PointReport, next: PointReport): PointReport {
+  return {
+    ...next,
+    tally: addTally(next.tally, one.tally),
+    points: next.points + one.points,
+    plays: next.plays + one.plays,
+    hints: addHints(one.hints, next.hints),
+  };
 }
 
 async function searchRun(options: PointSearch, runId: string): Promise<PointReport> {
