@@ -1,7 +1,7 @@
 import { DelayedError, type Job, WaitingError } from "bullmq";
 import type { Clock, Delivery, Logger, StepOutcome, Telemetry } from "../ports.ts";
 import { messageOf, type TroubleLog } from "./damping.ts";
-import { createHeldSteps, type HeldStep } from "./held-steps.ts";
+import { createHeldSteps, type HeldStep, type HeldSteps } from "./held-steps.ts";
 import { countLostWorkers, forgiveLostLock, isLockLost } from "./lost-locks.ts";
 import type { RedisClient } from "./redis-client.ts";
 import { type ParsedStart, parseStart } from "./start-contract.ts";
@@ -48,7 +48,13 @@ export type Processor = {
   idle(): Promise<void>;
   /** Aborts all signals; what has not ended `afterMs` later goes back to the queue as it is. */
   abandon(afterMs: number): void;
+  /** What Redis has not taken back by now is given up: its lock expires. */
+  giveUp(): void;
 };
+
+/** Aborted in a stopping worker: steps must go back soon, and it is too late for that. */
+type Stopping = { soon: AbortSignal; over: AbortSignal };
+type GiveBackOptions = ProcessorOptions & { stopping: Stopping };
 
 /** What a finished job leaves in BullMQ's event stream. */
 const marker = "ok";
@@ -61,18 +67,13 @@ const refusedDelayMs = 100;
  * What a BullMQ worker runs for each job. It never fails one: an error means a bug or trouble with Redis, and either way
  * the step is delivered again after a wait that grows.
  */
-export function createProcessor(options: ProcessorOptions): Processor {
+export function createProcessor(given: ProcessorOptions): Processor {
   let refusing = false;
+  const soon = new AbortController();
+  const over = new AbortController();
+  const options = { ...given, stopping: { soon: soon.signal, over: over.signal } };
   const holds = new Set<string>();
-  const held = createHeldSteps({
-    lost: (jobIds) => tellLost(options, jobIds),
-    // Not before: a step that takes all memory loses its lock first, and then its worker dies of it.
-    outlived(jobId) {
-      forgiveLostLock(options.connection, options.toKey(jobId)).catch((error: unknown) => {
-        options.trouble(error, { queue: options.queue, ...ofJob(jobId) }, "could not record a lost lock");
-      });
-    },
-  });
+  const held = holdSteps(options);
 
   const work = async (job: Job, jobId: string): Promise<string> => {
     const step = held.begin(jobId);
@@ -103,7 +104,11 @@ export function createProcessor(options: ProcessorOptions): Processor {
     loseLocks: held.loseLocks,
     running: held.count,
     idle: held.idle,
-    abandon: held.abandon,
+    abandon(afterMs) {
+      soon.abort();
+      held.abandon(afterMs);
+    },
+    giveUp: () => over.abort(),
     process(job) {
       const jobId = job.id ?? "";
       // The producer's wish to keep the job would block its id (a corrected job could not come in).
@@ -121,6 +126,18 @@ export function createProcessor(options: ProcessorOptions): Processor {
   };
 }
 
+function holdSteps(options: ProcessorOptions): HeldSteps {
+  return createHeldSteps({
+    lost: (jobIds) => tellLost(options, jobIds),
+    // Not before: a step that takes all memory loses its lock first, and then its worker dies of it.
+    outlived(jobId) {
+      forgiveLostLock(options.connection, options.toKey(jobId)).catch((error: unknown) => {
+        options.trouble(error, { queue: options.queue, ...ofJob(jobId) }, "could not record a lost lock");
+      });
+    },
+  });
+}
+
 /** An outage takes the locks of all steps at hand in one moment: one line tells of them. */
 function tellLost({ queue, logger, telemetry }: ProcessorOptions, jobIds: string[]): void {
   const [first = ""] = jobIds;
@@ -131,7 +148,7 @@ function tellLost({ queue, logger, telemetry }: ProcessorOptions, jobIds: string
 }
 
 /** Begins a step unless it must not; what that costs where it is known is a comparison. */
-function ifAllowed(options: ProcessorOptions, job: Job, work: () => Promise<string>): Promise<string> {
+function ifAllowed(options: GiveBackOptions, job: Job, work: () => Promise<string>): Promise<string> {
   const may = options.mayStart?.() ?? true;
   if (may === true) return work();
   return may.then((yes) => (yes ? work() : giveBack(options, job, refusedDelayMs)));
@@ -178,7 +195,7 @@ function growing(firstMs: number, times: number): number {
  * Returns a job to its queue: to the front, or to be taken after a delay. Tries until it worked or the lock is lost:
  * a job that is simply dropped would count as one whose worker was lost. Always throws what tells BullMQ to leave it.
  */
-async function giveBack(options: ProcessorOptions, job: Job, delayMs: number, step?: HeldStep): Promise<never> {
+async function giveBack(options: GiveBackOptions, job: Job, delayMs: number, step?: HeldStep): Promise<never> {
   const token = job.token ?? "";
   for (let tries = 1; ; tries += 1) {
     try {
@@ -189,10 +206,16 @@ async function giveBack(options: ProcessorOptions, job: Job, delayMs: number, st
       const fields = { queue: options.queue, ...ofJob(job.id ?? "") };
       if (isGone(error, step)) break;
       options.trouble(error, fields, "could not give a step back");
-      await options.clock.sleep(growing(firstCrashDelayMs, tries));
+      await nextTry(options, tries);
+      if (options.stopping.over.aborted) break;
     }
   }
   throw delayMs > 0 ? new DelayedError() : new WaitingError();
+}
+
+/** A worker that stops tries again at once, and often: what waits longer would also keep its process up. */
+function nextTry({ clock, stopping: { soon, over } }: GiveBackOptions, tries: number): Promise<void> {
+  return soon.aborted ? clock.sleep(firstCrashDelayMs, over) : clock.sleep(growing(firstCrashDelayMs, tries), soon);
 }
 
 /** Whether a step cannot be given back any more. A lock that a renewal found lost too is told of once. */

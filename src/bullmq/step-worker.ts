@@ -101,7 +101,10 @@ export function createStepWorker(options: StepWorkerOptions): StepWorker {
   let stopping: Promise<void> | undefined;
 
   const end = (): void => {
-    for (const lane of lanes) lane.damper.stop();
+    for (const lane of lanes) {
+      lane.damper.stop();
+      lane.processor.giveUp();
+    }
     for (const { blocking } of lanes) void endClient(blocking);
     ended.resolve();
   };

@@ -1,4 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Job, type JobJson, type RedisConnection, RedisQueueBackend, Worker } from "bullmq";
+
+/** BullMQ's own wait. */
+const refusedMs = 5_000;
 
 /** BullMQ would take a job whose data is no JSON (`NaN`, say) again and again: as a text, every schema refuses it. */
 export class TolerantWorker extends Worker {
@@ -8,6 +12,22 @@ export class TolerantWorker extends Worker {
     } catch {
       return super.createJob({ ...job, data: JSON.stringify(job.data) }, jobId);
     }
+  }
+
+  /** As BullMQ does it, but for its wait after a refusal: that would keep the process up for seconds after a stop. */
+  protected override async checkConnectionError<T>(
+    work: () => Promise<T>,
+    waitMs: number = refusedMs,
+  ): Promise<T | undefined> {
+    let hasFailed = false;
+    const noted = (): Promise<T> =>
+      work().catch((error: unknown) => {
+        hasFailed = true;
+        throw error;
+      });
+    const result = await super.checkConnectionError(noted, 0);
+    if (hasFailed && !this.closing) await sleep(waitMs, undefined, { ref: false });
+    return result;
   }
 }
 

@@ -1,10 +1,12 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Redis } from "ioredis";
+import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vitest";
 import type { RedisClient } from "../../src/bullmq/redis-client.ts";
 import { createStepWorker } from "../../src/bullmq/step-worker.ts";
+import { TolerantWorker } from "../../src/bullmq/tolerant-worker.ts";
 import type { Step } from "../../src/core/owed.ts";
 import type { Delivery, StepOutcome } from "../../src/ports.ts";
 import { connect } from "../../src/redis/connection.ts";
-import { startTestRedis } from "../support/redis.ts";
+import { startTestRedis, testPrefix } from "../support/redis.ts";
 import { freePort } from "../support/redis-server.ts";
 import { type Bench, makeBench, memoryLogger, systemClock } from "./setup.ts";
 
@@ -17,6 +19,69 @@ async function timed(work: Promise<unknown>): Promise<number> {
   await work;
   return performance.now() - startedAt;
 }
+
+/** Lets a test do what a worker does by itself each second. */
+class Looking extends TolerantWorker {
+  look(work: () => Promise<unknown>): Promise<unknown> {
+    return this.checkConnectionError(work);
+  }
+}
+
+test("a look for stalled steps that is refused is tried again later, and keeps no stopped process up until then", async () => {
+  const connection = new Redis(inject("redisUrl"), { maxRetriesPerRequest: null });
+  const worker = new Looking("looking", null, { connection, prefix: testPrefix(), autorun: false });
+  const errors: string[] = [];
+  worker.on("error", ({ message }) => errors.push(message));
+  const timers = vi.spyOn(globalThis, "setTimeout");
+  const looked = worker.look(() => Promise.reject(new Error("OOM command not allowed")));
+  await vi.waitFor(() => expect(errors).toEqual(["OOM command not allowed"]));
+  expect(await Promise.race([looked.then(() => "at once"), new Promise(setImmediate)])).not.toBe("at once");
+  const holding = timers.mock.calls.filter(
+    ([, ms], index) => ms === 5_000 && timers.mock.results[index]?.value.hasRef(),
+  );
+  expect(holding).toEqual([]);
+  timers.mockRestore();
+  expect(await worker.look(async () => "answered")).toBe("answered");
+  await worker.close();
+  connection.disconnect();
+});
+
+test("a worker that stops waits no longer for a Redis that takes no step back", async () => {
+  const server = await startTestRedis({ own: true });
+  const waits = new Set<number>();
+  const bench = await makeBench(server.url, {
+    ...systemClock,
+    // Longer than any test, unless it is called off.
+    sleep: (ms, signal) => {
+      waits.add(ms);
+      const over = Promise.withResolvers<void>();
+      const end = (): void => {
+        waits.delete(ms);
+        over.resolve();
+      };
+      if (signal?.aborted) end();
+      else signal?.addEventListener("abort", end, { once: true });
+      return over.promise;
+    },
+  });
+  try {
+    const worker = bench.makeWorker({
+      graceMs: 100,
+      async process() {
+        await server.cli("CONFIG", "SET", "maxmemory", "1");
+        return { type: "again", delayMs: 0, why: "" };
+      },
+    });
+    await worker.start();
+    await bench.queue.add([step]);
+    await vi.waitFor(() => expect(waits.size).toBe(1), { timeout: 15_000, interval: 20 });
+    await worker.stop();
+    await vi.waitFor(() => expect(waits.size).toBe(0), { timeout: 1_000, interval: 20 });
+  } finally {
+    await bench.close();
+    await server.stop();
+  }
+});
 
 describe("stopping a worker", () => {
   let bench: Bench;

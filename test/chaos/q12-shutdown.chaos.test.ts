@@ -1,6 +1,7 @@
 // Catches: a deployment that waits for ever for a worker to end, or loses what the worker had in hand.
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
 import { startTestRedis } from "../support/redis.ts";
 import { freePort } from "../support/redis-server.ts";
 import { startSilentProxy } from "../support/silent-proxy.ts";
@@ -112,6 +113,22 @@ describe("SIGTERM with a long model call in flight", () => {
     await world.work();
     expect(await run.result({ timeoutMs: 20_000 })).toMatchObject({ status: "completed", output: "done" });
   });
+});
+
+test("[Q12] [G8] a worker whose Redis refuses writes ends in time by itself", async () => {
+  const server = await startTestRedis({ own: true });
+  onTestFinished(() => server.stop());
+  const world = await makeWorld({ respond, server, graceMs });
+  const worker = await world.work();
+  await world.drover.start("e2e", "go", { runId: "graceful-5" });
+  await world.server.received(0);
+  await server.cli("CONFIG", "SET", "maxmemory", "1");
+  await eventually(() => worker.logLines().find((line) => line.includes("step worker trouble")), 30_000);
+  const toldAt = worker.terminate();
+  const { code, at } = await worker.exit;
+  expect(code).toBe(0);
+  // Less than the 5 s that BullMQ waits after such a refusal.
+  expect(at - toldAt).toBeLessThan(graceMs + (isLong ? overMs : 3_000));
 });
 
 describe("a worker whose Redis cannot be reached", () => {
