@@ -72,7 +72,8 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
   const opened = openShards({ connection, keys, shards: options.shards, clock, logger });
   const { store, queue, shards } = opened;
   const signals = createRedisSignals({ target: redis, connection, keys, logger });
-  const isolate = isolatedStep() ? undefined : isolateInChild;
+  const isAlone = isolatedStep() !== undefined;
+  const isolate = isAlone ? undefined : isolateInChild;
   const gates = createRedisGates({ connection, keys });
   const presence = createRedisPresence({ connection, keys, logger });
   const fleetSwitch = createRedisFleetSwitch({ connection, keys });
@@ -82,7 +83,7 @@ export function openBackend(options: BackendOptions, role: ConnectionRole): Back
     options.durability && createRedisDurable({ redis, target: options.durability, keysOf: opened.keysOf, logger });
   const elsewhere = createElsewhere(presence);
   const ports = { store, queue, durable, signals, gates, clock, room, elsewhere, ids: createIds() };
-  const engine = createEngine({ ...options, ...ports, isolate, checkValue, tokens: tokenCounter });
+  const engine = createEngine({ ...options, ...ports, isolate, isAlone, checkValue, tokens: tokenCounter });
   return {
     engine,
     wakeSessions: engine.wakeSessions,

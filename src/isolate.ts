@@ -76,7 +76,8 @@ export const isolateInChild: Isolate = (delivery, { silentMs, unwanted }) =>
       stopWatching();
       const ended = stopped || delivery.signal.aborted || unwanted.aborted;
       const died = begun && !finished && !ended;
-      resolve(died ? { died, how } : { died: false });
+      const neverBegan = !begun && !ended;
+      resolve(died ? { died, how } : { died: false, ...(neverBegan ? { neverBegan } : {}) });
     }
   });
 

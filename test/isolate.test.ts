@@ -64,7 +64,7 @@ describe("a step alone in a child process", () => {
 
   test("[G8] did not die of its step if it never came so far: Redis was away, say", async () => {
     pretend("process.exit(1);");
-    expect(await isolate(makeDelivery())).toEqual({ died: false });
+    expect(await isolate(makeDelivery())).toEqual({ died: false, neverBegan: true });
   });
 
   // What a terminal's Ctrl-C and a service manager send to the whole group of processes.

@@ -55,6 +55,8 @@ export type EngineOptions = {
   /** What operators add to the limits of tools and models. */
   limits?: OperatorLimits | undefined;
   isolate?: Isolate | undefined;
+  /** Whether this process is such a child, for one step. */
+  isAlone?: boolean | undefined;
   /** How many workers a step may lose before it runs alone; default 3. */
   isolateAfter?: number | undefined;
   /** Default: nobody else takes steps. */

@@ -4,38 +4,19 @@ import { isCut, type Message } from "../core/message.ts";
 import { holdOf, modelIndex, owedStep, type Step, wakeIndex } from "../core/owed.ts";
 import { usedToolCallIds } from "../core/reply.ts";
 import { backoffMs } from "../core/retry.ts";
-import { isEnded, type OpenCall, type Run } from "../core/run.ts";
+import { isEnded, type Run } from "../core/run.ts";
 import type { Delivery, StepOutcome } from "../ports.ts";
 import { type ActiveStep, StepAborted } from "./active-steps.ts";
 import { endChildren, endOrphan, lookAtChild, looksAtChild, tellParent } from "./children.ts";
+import { inLane, type LaneDeps, mustRunAlone, noteIsolatedStart } from "./isolated-step.ts";
 import type { WindowMemo } from "./known-runs.ts";
 import { ofRun } from "./log-fields.ts";
 import { performModel } from "./model-step.ts";
 import { queueOwed } from "./queue-owed.ts";
 import { performSession } from "./session.ts";
-import {
-  abortAtDeadline,
-  afterAbort,
-  afterReport,
-  again,
-  done,
-  endDelivery,
-  handedBack,
-  type RunStepDeps,
-  type StepContext,
-} from "./step.ts";
+import { afterReport, again, done, endDelivery, handedBack, type RunStepDeps, type StepContext, soon } from "./step.ts";
 import { performTool } from "./tool-step.ts";
 
-/** A step that lost this many workers runs alone in a child process (invariant 8). */
-const defaultIsolateAfter = 3;
-/**
- * Begun alone this often without an outcome, it is poison even if nobody saw its child die. Higher than the other: a child
- * whose worker is killed or stopped from outside has reported nothing either, and where workers die once a second on a busy
- * machine, six such losses in a row befall one innocent step in a thousand.
- */
-const isolatedStartsAllowed = 12;
-/** A child that nothing reaches for so long, beside the time that its tool or check may take, is ended: not even its timeouts end it. */
-const keptThreadMs = 60_000;
 /** A step that was delivered more often than this first sees whether its outcome can be kept. */
 const deliveriesOnTrust = 2;
 /** A step that meets a bug of ours this often ends its run. */
@@ -46,7 +27,7 @@ const crashesAllowed = 5;
  * delivering any step again is always safe and is the repair (invariant 2). Never rejects.
  */
 export function createRunStep(given: RunStepDeps): (delivery: Delivery) => Promise<StepOutcome> {
-  const deps: Deps = { ...given, lane: { taken: false } };
+  const deps: LaneDeps = { ...given, lane: { taken: false } };
   return async (delivery) => {
     const active = deps.active.begin(delivery);
     try {
@@ -59,13 +40,7 @@ export function createRunStep(given: RunStepDeps): (delivery: Delivery) => Promi
   };
 }
 
-/**
- * `lane`: of this process, for steps that run alone: one at a time. Each is a program to start; where workers are killed
- * faster than many programs start at once, none would ever be done.
- */
-type Deps = RunStepDeps & { lane: { taken: boolean } };
-
-async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Promise<StepOutcome> {
+async function runStep(deps: LaneDeps, delivery: Delivery, active: ActiveStep): Promise<StepOutcome> {
   const { clock } = deps;
   const { runId, owedAt } = delivery.step;
   const beganAt = clock.now();
@@ -89,15 +64,7 @@ async function runStep(deps: Deps, delivery: Delivery, active: ActiveStep): Prom
   return await perform(deps, loaded, context);
 }
 
-/**
- * For a step that waits for what takes seconds, or that the record may come to owe, or never: after a failover that lost the
- * commit, a step of the same name can come up anew, and would wait for this one to be delivered.
- */
-function soon(outcome: StepOutcome): StepOutcome {
-  return outcome.type === "again" ? { ...outcome, delayMs: Math.min(outcome.delayMs, 2_000) } : outcome;
-}
-
-function perform(deps: Deps, loaded: Loaded, context: StepContext): Promise<StepOutcome> {
+function perform(deps: LaneDeps, loaded: Loaded, context: StepContext): Promise<StepOutcome> {
   const { run, last } = loaded;
   const { step, delivery } = context;
   if (step.kind === "notify") return tellParent(deps, run, context);
@@ -110,10 +77,6 @@ function perform(deps: Deps, loaded: Loaded, context: StepContext): Promise<Step
   return admitted(deps, loaded, context);
 }
 
-function mustRunAlone({ isolate, isolateAfter = defaultIsolateAfter }: Deps, { lostWorkers }: Delivery): boolean {
-  return isolate !== undefined && lostWorkers >= isolateAfter;
-}
-
 /** Makes the call once all limits of the fleet let it. */
 async function admitted(deps: RunStepDeps, loaded: Loaded, given: StepContext): Promise<StepOutcome> {
   if (loaded.run.parent) {
@@ -122,9 +85,12 @@ async function admitted(deps: RunStepDeps, loaded: Loaded, given: StepContext): 
   }
   const admission = await deps.gatekeeper.admit(loaded.run, given);
   if ("outcome" in admission) return admission.outcome;
-  const { run, pass } = admission;
+  const { pass } = admission;
   const context = { ...given, pass };
   try {
+    const noted = deps.isAlone ? await noteIsolatedStart(deps, admission.run, given.step) : undefined;
+    if (noted && !noted.change) return await endDelivery(deps, noted.run, given);
+    const run = noted?.change?.run ?? admission.run;
     if (given.delivery.deliveries > deliveriesOnTrust) await refuseDamaged(deps, run.runId);
     if (!loaded.messages) return await performTool(deps, run, loaded.last, context);
     const { messages, usedIds = usedToolCallIds(messages), hasCut = messages.some(isCut), memo } = loaded;
@@ -187,66 +153,10 @@ async function timeCame(deps: RunStepDeps, run: Run, context: StepContext): Prom
 }
 
 /**
- * One step alone at a time; another comes again soon, here or at another worker: it waits for seconds, however often it was
- * delivered before.
- */
-async function inLane(deps: Deps, run: Run, context: StepContext): Promise<StepOutcome> {
-  const { lane } = deps;
-  if (lane.taken) return soon(again(context.delivery, "another step runs alone here"));
-  lane.taken = true;
-  try {
-    return await isolated(deps, run, context);
-  } finally {
-    lane.taken = false;
-  }
-}
-
-/** Begins a step alone, having said so in the record. Its child commits what it does; here only its death is seen. */
-async function isolated(deps: RunStepDeps, run: Run, context: StepContext): Promise<StepOutcome> {
-  const { step, delivery, active } = context;
-  const starts = (step.index === modelIndex ? run.model : callOf(run, step))?.isolatedStarts ?? 0;
-  if (starts >= isolatedStartsAllowed) {
-    return poisoned(deps, run, context, `it was begun alone ${starts} times and never reported back`);
-  }
-  await deps.advance(run.runId, { type: "step_isolated", step, count: starts + 1 }, { head: run });
-  deps.logger.warn(
-    { ...ofRun(run), step: step.kind, lostWorkers: delivery.lostWorkers },
-    "step runs alone: it lost its worker too often",
-  );
-  const stopTimer = abortAtDeadline(deps, run, active);
-  const silentMs = keptThreadMs + ownMs(deps, run, step);
-  const result = await deps.isolate?.(delivery, { silentMs, unwanted: active.signal }).finally(stopTimer);
-  if (active.aborted() === "deadline") return afterAbort(deps, run, context);
-  if (result?.died) return poisoned(deps, run, context, `it ended the process it ran in (${result.how})`);
-  // The child was stopped with its worker, or put the step off: only the record tells.
-  return endDelivery(deps, await deps.store.load(run.runId), context);
-}
-
-function callOf(run: Run, { callId }: Step): OpenCall | undefined {
-  return run.calls.find((call) => call.callId === callId);
-}
-
-/** What a tool or a check may take by itself. */
-function ownMs({ agents }: RunStepDeps, run: Run, step: Step): number {
-  if (step.kind === "verify") return agents.get(run.agent)?.answers.verifyTimeoutMs ?? 0;
-  return callOf(run, step)?.timeoutMs ?? 0;
-}
-
-const culprits: { [kind in Step["kind"]]?: string } = { model: "A model step", verify: "The agent's check" };
-
-async function poisoned(deps: RunStepDeps, run: Run, context: StepContext, how: string): Promise<StepOutcome> {
-  const { step } = context;
-  const what = culprits[step.kind] ?? `The tool of ${step.callId}`;
-  const error = { code: "poison", message: `${what} was stopped: ${how}. Fix its cause, then retry the run.` };
-  const event = { type: "step_crashed" as const, step, count: 1, error, poison: true, nextAt: null };
-  return afterReport(deps, await deps.advance(run.runId, event), context);
-}
-
-/**
  * Trouble with Redis delays the step without limit; a bug of ours is committed and tried again a few times; an outcome
  * that is larger than Redis takes ends the run.
  */
-async function crashed(deps: Deps, delivery: Delivery, active: ActiveStep, thrown: unknown): Promise<StepOutcome> {
+async function crashed(deps: LaneDeps, delivery: Delivery, active: ActiveStep, thrown: unknown): Promise<StepOutcome> {
   const { runId } = delivery.step;
   if (thrown instanceof StepAborted || active.aborted() === "handed_back") {
     return handedBack;
@@ -269,7 +179,7 @@ async function crashed(deps: Deps, delivery: Delivery, active: ActiveStep, throw
   }
 }
 
-function toCrash(deps: Deps, run: Run, delivery: Delivery, error: Error): RunEvent {
+function toCrash(deps: LaneDeps, run: Run, delivery: Delivery, error: Error): RunEvent {
   const count = crashesOf(run, delivery) + 1;
   const crash = { type: "step_crashed" as const, step: delivery.step, count, poison: false };
   // What Redis will never take: trying again would ask the model, or run the tool, each time.
@@ -281,7 +191,7 @@ function toCrash(deps: Deps, run: Run, delivery: Delivery, error: Error): RunEve
   return { ...crash, error: { code: "bug", message: `Drover failed on this step: ${error.message}` }, nextAt };
 }
 
-function postponed(deps: Deps, delivery: Delivery, { code, message }: DroverError): StepOutcome {
+function postponed(deps: LaneDeps, delivery: Delivery, { code, message }: DroverError): StepOutcome {
   const { runId } = delivery.step;
   // An outage meets every step at hand, a newer version every run: one line of each kind of trouble says as much.
   const isNewer = code === "unsupported";

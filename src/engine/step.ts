@@ -11,12 +11,12 @@ import type { Recall } from "./recall.ts";
 
 /**
  * Runs a step alone in a child process. `died`: the child ended by itself before the step did, or had to be ended because it
- * kept its thread.
+ * kept its thread; `neverBegan`: it ended by itself before it came to the step.
  */
 export type Isolate = (
   delivery: Delivery,
   limits: IsolateLimits,
-) => Promise<{ died: false } | { died: true; how: string }>;
+) => Promise<{ died: false; neverBegan?: boolean } | { died: true; how: string }>;
 
 /** `silentMs`: for how long its thread may be kept; `unwanted`: aborts when the step is not to go on, which the child hears too. */
 export type IsolateLimits = { silentMs: number; unwanted: AbortSignal };
@@ -28,6 +28,8 @@ export type RunStepDeps = EngineDeps & {
   /** For log lines that an outage makes of every step at hand. */
   rarely: Rarely;
   isolate?: Isolate | undefined;
+  /** Whether this process is such a child. */
+  isAlone?: boolean | undefined;
   isolateAfter?: number | undefined;
 };
 
@@ -62,6 +64,14 @@ export const handedBack: StepOutcome = { type: "again", delayMs: 0, why: "handed
 /** Looks again later, with growing waits. */
 export function again(delivery: Delivery, why: string): StepOutcome {
   return { type: "again", delayMs: Math.min(100 * 2 ** Math.min(delivery.deliveries, 10), 15_000), why };
+}
+
+/**
+ * For a step that waits for what takes seconds, or that the record may come to owe, or never: after a failover that lost the
+ * commit, a step of the same name can come up anew, and would wait for this one to be delivered.
+ */
+export function soon(outcome: StepOutcome): StepOutcome {
+  return outcome.type === "again" ? { ...outcome, delayMs: Math.min(outcome.delayMs, 2_000) } : outcome;
 }
 
 type QueueDeps = Pick<EngineDeps, "store" | "queue" | "logger">;

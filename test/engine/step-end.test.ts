@@ -15,12 +15,15 @@ const parameters = z.object({ note: z.string().describe("what") });
 const call = (name: string): { name: string; arguments: { note: string } } => ({ name, arguments: { note: "a" } });
 
 /** An agent with one tool that may not run again. */
-function makePoster(execute: (signal: AbortSignal) => string | Promise<string>): Agent {
+function makePoster(
+  execute: (signal: AbortSignal) => string | Promise<string>,
+  effect: "read" | "write" = "write",
+): Agent {
   const post = defineTool({
     name: "post",
     description: "Posts a note.",
     parameters,
-    effect: "write",
+    effect,
     timeoutMs: 5_000,
     execute: (_args, { signal }) => execute(signal),
   });
@@ -133,15 +136,59 @@ describe("a step that runs alone in a child process", () => {
     expect(given).toEqual([65_000]);
   });
 
-  test("[G8] is poison once it was begun alone twelve times without an outcome", async () => {
+  test("[G8] is poison once its program never came to it twelve times", async () => {
     const bench = makeBench();
-    const engine = bench.process({ agents: [makePoster(() => "posted")], isolate: async () => ({ died: false }) });
+    const isolate = async (): Promise<{ died: false; neverBegan: true }> => ({ died: false, neverBegan: true });
+    const engine = bench.process({ agents: [makePoster(() => "posted")], isolate });
     await engine.client.start("poster", "go", { runId: "alone" });
     const { delivery } = takeStep(bench);
     const again = { ...delivery, lostWorkers: 3, deliveries: 4 };
     for (let times = 1; times <= 12; times += 1) expect((await engine.runStep(again)).type).toBe("again");
     expect(await engine.runStep(again)).toEqual({ type: "done" });
     expect(await bench.store.load("alone")).toMatchObject({ status: "failed", stopReason: "poison" });
+  });
+
+  test("[G8] is poison once it was begun twelve times and nobody heard of it again; each is counted before it calls", async () => {
+    const bench = makeBench();
+    const counts: unknown[] = [];
+    const never = Promise.withResolvers<string>();
+    const agents = [
+      makePoster(async () => {
+        counts.push((await bench.store.load("alone"))?.calls[0]?.isolatedStarts);
+        begun.resolve();
+        return never.promise;
+      }, "read"),
+    ];
+    let begun = Promise.withResolvers<void>();
+    const child = bench.process({ agents, isAlone: true });
+    const engine = bench.process({
+      agents,
+      async isolate(delivery) {
+        begun = Promise.withResolvers();
+        void child.runStep(delivery); // killed in the midst of it, with its worker
+        await begun.promise;
+        return { died: false };
+      },
+    });
+    await engine.client.start("poster", "go", { runId: "alone" });
+    const model = takeStep(bench);
+    model.end(await engine.runStep(model.delivery));
+    const { delivery } = takeStep(bench);
+    const again = { ...delivery, lostWorkers: 3, deliveries: 4 };
+    for (let times = 1; times <= 12; times += 1) expect((await engine.runStep(again)).type).toBe("again");
+    expect(await engine.runStep(again)).toEqual({ type: "done" });
+    expect(await bench.store.load("alone")).toMatchObject({ status: "failed", stopReason: "poison" });
+    expect(counts).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+  });
+
+  test("[G8] is not to blame for workers that die while its program starts", async () => {
+    const bench = makeBench();
+    const engine = bench.process({ agents: [makePoster(() => "posted")], isolate: async () => ({ died: false }) });
+    await engine.client.start("poster", "go", { runId: "alone" });
+    const { delivery } = takeStep(bench);
+    const again = { ...delivery, lostWorkers: 3, deliveries: 4 };
+    for (let times = 1; times <= 30; times += 1) expect((await engine.runStep(again)).type).toBe("again");
+    expect((await bench.store.load("alone"))?.model?.isolatedStarts).toBeUndefined();
   });
 
   test("[G8] counts as often, and has as much time, if it is the agent's own check", async () => {
@@ -155,7 +202,7 @@ describe("a step that runs alone in a child process", () => {
       agents: [checker],
       async isolate(_delivery, { silentMs }) {
         given.push(silentMs);
-        return { died: false };
+        return { died: false, neverBegan: true };
       },
     });
     await engine.client.start("checker", "go", { runId: "alone" });

@@ -23,6 +23,7 @@ export type Agent = ReturnType<typeof defineAgent>;
 export type ProcessOptions = {
   agents?: readonly Agent[];
   isolate?: Isolate;
+  isAlone?: boolean;
   isolateAfter?: number | undefined;
   /** Ports of this process alone, in place of the shared ones. */
   store?: RunStore;
