@@ -10,7 +10,6 @@ import { type ActiveStep, StepAborted } from "./active-steps.ts";
 import { endChildren, endOrphan, lookAtChild, looksAtChild, tellParent } from "./children.ts";
 import { inLane, type LaneDeps, mustRunAlone, noteIsolatedStart } from "./isolated-step.ts";
 import type { WindowMemo } from "./known-runs.ts";
-import { ofRun } from "./log-fields.ts";
 import { performModel } from "./model-step.ts";
 import { queueOwed } from "./queue-owed.ts";
 import { performSession } from "./session.ts";
@@ -85,20 +84,23 @@ async function admitted(deps: RunStepDeps, loaded: Loaded, given: StepContext): 
   }
   const admission = await deps.gatekeeper.admit(loaded.run, given);
   if ("outcome" in admission) return admission.outcome;
-  const { pass } = admission;
+  const { run, pass } = admission;
   const context = { ...given, pass };
   try {
-    const noted = deps.isAlone ? await noteIsolatedStart(deps, admission.run, given.step) : undefined;
-    if (noted && !noted.change) return await endDelivery(deps, noted.run, given);
-    const run = noted?.change?.run ?? admission.run;
-    if (given.delivery.deliveries > deliveriesOnTrust) await refuseDamaged(deps, run.runId);
-    if (!loaded.messages) return await performTool(deps, run, loaded.last, context);
-    const { messages, usedIds = usedToolCallIds(messages), hasCut = messages.some(isCut), memo } = loaded;
-    return await performModel(deps, run, { messages, usedIds, hasCut, memo }, context);
+    if (!deps.isAlone) return await call(deps, run, loaded, context);
+    const { run: head, change } = await noteIsolatedStart(deps, run, given.step);
+    return change ? await call(deps, change.run, loaded, context) : await endDelivery(deps, head, given);
   } finally {
     const told = pass?.end();
     if (told) await told;
   }
+}
+
+async function call(deps: RunStepDeps, run: Run, loaded: Loaded, context: StepContext): Promise<StepOutcome> {
+  if (context.delivery.deliveries > deliveriesOnTrust) await refuseDamaged(deps, run.runId);
+  if (!loaded.messages) return await performTool(deps, run, loaded.last, context);
+  const { messages, usedIds = usedToolCallIds(messages), hasCut = messages.some(isCut), memo } = loaded;
+  return await performModel(deps, run, { messages, usedIds, hasCut, memo }, context);
 }
 
 /** A run whose record takes no commit is told of each time, and asks no model and runs no tool: nothing could be kept of it. */
