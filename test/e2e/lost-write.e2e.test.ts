@@ -35,8 +35,8 @@ describe.each([
     const holder = await world.work();
     const run = await world.drover.start("e2e", "go", { runId: "lost-1" });
     const visit = await world.gate.next({ what: "post" });
+    holder.kill9(); // before another is started: that may take as long as the tool may
     await world.work();
-    holder.kill9();
     expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ status: "completed", output: "went on" });
     expect((await readFeed(world, run.id)).map(({ type }) => type)).toContain("tool_lost");
     const [outcome, content] = await outcomeOf(run);
@@ -52,8 +52,8 @@ describe.each([
     const run = await world.drover.start("e2e", "go", { runId: "lost-2" });
     await run.approve(await callIn(run, "approval"), { by: "ann" });
     await world.gate.next({ what: "pay" });
-    await world.work();
     holder.kill9();
+    await world.work();
     const callId = await callIn(run, "asking");
     expect(world.ledger.entries().length).toBe(1);
     expect(world.server.requests.length).toBe(1);
@@ -92,8 +92,8 @@ test("[G4] an irreversible act whose worker was killed is left undone if a perso
   const run = await world.drover.start("e2e", "go", { runId: "lost-3" });
   await run.approve(await callIn(run, "approval"), { by: "ann" });
   await world.gate.next({ what: "pay" });
-  await world.work();
   holder.kill9();
+  await world.work();
   await run.deny(await callIn(run, "asking"), { by: "bob", reason: "the bank says it went through" });
   expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ status: "completed" });
   const [outcome, content] = await outcomeOf(run);
