@@ -5,6 +5,7 @@ import { z } from "zod";
 import { DroverError, RetryableError } from "../../src/core/errors.ts";
 import { isSameStep } from "../../src/core/owed.ts";
 import { defineAgent } from "../../src/define-agent.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import type { Delivery } from "../../src/ports.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -29,6 +30,13 @@ function makePoster(
   });
   const model = scriptedModel([{ toolCalls: [call("post")] }, "done"]);
   return defineAgent({ name: "poster", instructions: "Post.", model, tools: [post] });
+}
+
+/** Delivers a step that is to run alone: it is begun twelve times, and given up then. */
+async function expectTwelveStarts({ runStep }: Pick<Engine, "runStep">, delivery: Delivery): Promise<void> {
+  const again = { ...delivery, lostWorkers: 3, deliveries: 4 };
+  for (let times = 1; times <= 12; times += 1) expect((await runStep(again)).type).toBe("again");
+  expect(await runStep(again)).toEqual({ type: "done" });
 }
 
 test("what is larger than Redis takes ends its run: an outcome of a call, and what waits to enter a session, whose others go on", async () => {
@@ -142,9 +150,7 @@ describe("a step that runs alone in a child process", () => {
     const engine = bench.process({ agents: [makePoster(() => "posted")], isolate });
     await engine.client.start("poster", "go", { runId: "alone" });
     const { delivery } = takeStep(bench);
-    const again = { ...delivery, lostWorkers: 3, deliveries: 4 };
-    for (let times = 1; times <= 12; times += 1) expect((await engine.runStep(again)).type).toBe("again");
-    expect(await engine.runStep(again)).toEqual({ type: "done" });
+    await expectTwelveStarts(engine, delivery);
     expect(await bench.store.load("alone")).toMatchObject({ status: "failed", stopReason: "poison" });
   });
 
@@ -174,9 +180,7 @@ describe("a step that runs alone in a child process", () => {
     const model = takeStep(bench);
     model.end(await engine.runStep(model.delivery));
     const { delivery } = takeStep(bench);
-    const again = { ...delivery, lostWorkers: 3, deliveries: 4 };
-    for (let times = 1; times <= 12; times += 1) expect((await engine.runStep(again)).type).toBe("again");
-    expect(await engine.runStep(again)).toEqual({ type: "done" });
+    await expectTwelveStarts(engine, delivery);
     expect(await bench.store.load("alone")).toMatchObject({ status: "failed", stopReason: "poison" });
     expect(counts).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
   });
@@ -209,9 +213,7 @@ describe("a step that runs alone in a child process", () => {
     const model = takeStep(bench);
     model.end(await engine.runStep(model.delivery));
     const { delivery } = takeStep(bench);
-    const again = { ...delivery, lostWorkers: 3, deliveries: 4 };
-    for (let times = 1; times <= 12; times += 1) expect((await engine.runStep(again)).type).toBe("again");
-    expect(await engine.runStep(again)).toEqual({ type: "done" });
+    await expectTwelveStarts(engine, delivery);
     const error = { message: expect.stringContaining("The agent's check was stopped") };
     expect(await bench.store.load("alone")).toMatchObject({ status: "failed", stopReason: "poison", error });
     expect(new Set(given)).toEqual(new Set([660_000]));
