@@ -1,5 +1,6 @@
 // Catches: a run that is lost, stuck or doubled when processes die at any moment. Nothing is simulated: workers are
-// killed without warning, once a second, until everything is done.
+// killed without warning, once a second, until everything is done, for 40 s at most: where workers take longer to start
+// than they live, nothing ever would be.
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Message } from "../../src/core/message.ts";
@@ -12,6 +13,7 @@ const runCount = 50;
 const turnCount = 10;
 const workerCount = 3;
 const killEveryMs = 1_000;
+const killForMs = 40_000;
 
 const textOfTurn = (runId: string, turn: number): string => `turn ${turn} of ${runId}`;
 
@@ -90,7 +92,7 @@ test.each([
     const world = await makeWorld({ respond, redeliver, toolTimeoutMs: 1_000 });
     const workers = await Promise.all(Array.from({ length: workerCount }, () => world.work()));
     const done = new AbortController();
-    const killing = killEverySecond(world, workers, done.signal);
+    const killing = killEverySecond(world, workers, AbortSignal.any([done.signal, AbortSignal.timeout(killForMs)]));
     const startedAt = Date.now();
     const runs = await Promise.all(
       Array.from({ length: runCount }, (_, index) => {
