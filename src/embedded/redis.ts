@@ -38,7 +38,8 @@ const maxSocketPath = 100;
 const startTimeoutMs = 30_000;
 
 /**
- * Starts a private Redis in `dir`, or joins the one that runs there. One whose owner was killed is taken over.
+ * Starts a private Redis in `dir`, or joins the one that runs there. One whose owner was killed is ended first: it is about
+ * to end by itself, and whoever joined it now would lose it a moment later.
  *
  * @throws DroverError "unsupported" when there is no server program or it does not start, "timeout" when a server of
  * an earlier process neither answers nor ends.
@@ -66,11 +67,14 @@ async function joinRunning(dir: string): Promise<EmbeddedRedis | undefined> {
   const state = readState(dir);
   if (!state) return undefined;
   const until = performance.now() + startTimeoutMs;
-  // A server that loads its data, or is about to end with its owner, is waited for: two on the same files ruin them.
+  // A server that loads its data, or is about to end, is waited for: two on the same files ruin them.
   while (performance.now() < until) {
     const found = await probe(state.socketPath);
-    if (found.type === "up" && found.pid === state.serverPid) return adopt(dir, state);
-    if (found.type === "down" && !isServer(state.serverPid)) return undefined;
+    if (found.type === "up" && found.pid === state.serverPid) {
+      if (isAlive(state.ownerPid)) return toJoined(state);
+      await shutdown(state.socketPath);
+    }
+    if (found.type === "down" && !isServer(state)) return undefined;
     await sleep(50);
   }
   throw new DroverError(
@@ -79,16 +83,9 @@ async function joinRunning(dir: string): Promise<EmbeddedRedis | undefined> {
   );
 }
 
-function adopt(dir: string, state: State): EmbeddedRedis {
-  const owned = state.ownerPid === process.pid ? false : !isAlive(state.ownerPid);
-  if (owned) writeState(dir, { ...state, ownerPid: process.pid });
-  const stop = once(async () => {
-    if (!owned) return;
-    await shutdown(state.socketPath);
-    await untilGone(state.serverPid);
-    clean(dir, state);
-  });
-  return { url: toUrl(state.socketPath), owned, serverPid: state.serverPid, stop };
+/** Its owner ends it. */
+function toJoined({ socketPath, serverPid }: State): EmbeddedRedis {
+  return { url: toUrl(socketPath), owned: false, serverPid, stop: async () => {} };
 }
 
 async function start(dir: string, program: string): Promise<EmbeddedRedis> {
@@ -173,19 +170,15 @@ async function untilUp(socketPath: string, child: ChildProcess): Promise<number 
   return undefined;
 }
 
-async function untilGone(pid: number): Promise<void> {
-  const until = performance.now() + 10_000;
-  while (isServer(pid) && performance.now() < until) await sleep(10);
-}
-
-/** Whether the process exists and is a server, not a stranger that was given the same id later. */
-function isServer(pid: number): boolean {
-  if (!isAlive(pid)) return false;
+/** Whether the process exists and is this server, not a stranger that was given the same id later. */
+function isServer({ serverPid, socketPath }: State): boolean {
+  if (!isAlive(serverPid)) return false;
   try {
-    return /redis|valkey/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"));
+    // Among its arguments, and in the title that it gives itself.
+    return readFileSync(`/proc/${serverPid}/cmdline`, "utf8").includes(socketPath);
   } catch {
     // No /proc (macOS), or it ended just now: take the careful answer where it still exists.
-    return isAlive(pid);
+    return isAlive(serverPid);
   }
 }
 
