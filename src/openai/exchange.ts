@@ -1,4 +1,4 @@
-import OpenAI, { APIError } from "openai";
+import type OpenAI from "openai";
 import type { ModelRequest } from "../ports.ts";
 import type { Accumulated } from "./accumulator.ts";
 import { type BodyReader, createBodyReader } from "./body-reader.ts";
@@ -37,7 +37,7 @@ export async function exchange(options: ExchangeOptions): Promise<Exchange> {
     const response = await send(options, stop.signal);
     return await receive(response, options, { stop, sentAt });
   } catch (error) {
-    const refused = stop.reason() === undefined ? toRefused(error) : undefined;
+    const refused = stop.reason() === undefined ? await toRefused(error) : undefined;
     if (refused) return refused;
     const reason = stop.reason();
     const code = reason === "idle_timeout" ? "timeout" : (reason ?? "connection_error");
@@ -89,8 +89,15 @@ function send({ sdk, body, timeoutMs }: ExchangeOptions, signal: AbortSignal): P
   return sdk.chat.completions.create(body as never, { signal, timeout }).asResponse();
 }
 
+/**
+ * The SDK, loaded with the first call: a quarter of the time that a program with Drover takes to start, and one that only
+ * starts runs never needs it.
+ */
+const loadSdk = (): Promise<typeof import("openai")> => import("openai");
+
 /** The SDK's client for an endpoint, with everything off that would act on its own. */
-export function createSdk(endpoint: Endpoint, headers: Record<string, string>): OpenAI {
+export async function createSdk(endpoint: Endpoint, headers: Record<string, string>): Promise<OpenAI> {
+  const { OpenAI } = await loadSdk();
   return new OpenAI({
     baseURL: endpoint.baseURL,
     // The SDK wants a key and looks for one; a server that needs none gets no header at all.
@@ -115,7 +122,8 @@ const fetchKeepingErrors: typeof fetch = async (input, init) => {
   return new Response(JSON.stringify({ error: { text } }), { status, headers });
 };
 
-function toRefused(error: unknown): Exchange | undefined {
+async function toRefused(error: unknown): Promise<Exchange | undefined> {
+  const { APIError } = await loadSdk();
   if (!(error instanceof APIError) || typeof error.status !== "number") return undefined;
   const { text } = (error.error ?? {}) as { text?: string };
   return {

@@ -62,10 +62,11 @@ export function createModelClient(options: ModelClientOptions): ModelClient {
         return failure({ class: "permanent", code: "not_configured", message: endpoint.problem }, noUsage, quirks);
       }
       const startedAt = performance.now();
+      const sdk = await sdkFor(endpoint);
       for (let refusals = 0; ; refusals += 1) {
         const body = toRequestBody(request, { ...options, quirks });
         const timeoutMs = options.timeoutMs - (performance.now() - startedAt);
-        const answer = await exchange({ ...options, sdk: sdkFor(endpoint), body, timeoutMs, request });
+        const answer = await exchange({ ...options, sdk, body, timeoutMs, request });
         const refusal = refusals < maxRefusals ? toRefusal(answer) : undefined;
         if (refusal) {
           const quirk = findQuirk(refusal.error, body, quirks, refusal.raw);
