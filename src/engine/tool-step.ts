@@ -67,11 +67,19 @@ async function start(
   const timeoutAt = deps.clock.now() + (deps.durable?.timeoutMs ?? 0) + open.timeoutMs + lateResultMs;
   const event: RunEvent = { type: "tool_started", step, startToken, timeoutAt };
   const result = await deps.advance(run.runId, event, { head: run });
-  if (result.change) {
-    active.keepWithoutLock();
-    return { run: result.change.run, startToken };
-  }
-  return { superseded: result.run };
+  const head = result.change?.run ?? result.run;
+  if (!isStartedBy(head, open, startToken)) return { superseded: head };
+  active.keepWithoutLock();
+  return { run: head, startToken };
+}
+
+/**
+ * Whether that start was made: asked of the record, since a commit may be made and called refused, if its reply was lost and
+ * another commit had followed when it was sent again. Nobody else knows the token: the call would never be begun.
+ */
+function isStartedBy(run: Run | null, { callId }: OpenCall, startToken: string): run is Run {
+  const call = run?.calls.find((other) => other.callId === callId);
+  return call !== undefined && "startToken" in call && call.startToken === startToken;
 }
 
 type Execution = {
