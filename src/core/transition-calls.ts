@@ -139,7 +139,7 @@ function lost(draft: Draft, event: EventOf<"tool_lost">): boolean {
 }
 
 /** Whether an outcome may still be taken: from the owed step, or from the holder of the start's token. */
-function takes(call: OpenCall, startToken: string | undefined): boolean {
+export function takesOutcome(call: OpenCall, startToken: string | undefined): boolean {
   if (call.state === "ready") return startToken === undefined;
   if (call.state === "started" || call.state === "lost") return startToken === call.startToken;
   return false;
@@ -147,7 +147,7 @@ function takes(call: OpenCall, startToken: string | undefined): boolean {
 
 function ran(draft: Draft, event: EventOf<"tool_finished" | "tool_failed" | "tool_unknown">): boolean {
   const call = owedCall(draft.run, event.step);
-  if (!call || !takes(call, event.startToken)) return false;
+  if (!call || !takesOutcome(call, event.startToken)) return false;
   if (event.type === "tool_finished") {
     settle(draft, call, { outcome: event.outcome, ...fitToRun(draft.run, event, event.maxBytes) }, event.times);
     joinIfSettled(draft);

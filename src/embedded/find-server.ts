@@ -41,7 +41,8 @@ function findProgram(names: readonly string[], path: string): string | undefined
   return undefined;
 }
 
-const servers = ["redis-server", "valkey-server"] as const;
+/** Programs that will do, the first of them first. */
+export const servers = ["redis-server", "valkey-server"] as const;
 
 /** Whether the distribution is Debian, Ubuntu or made from one of them. */
 function isDebianLike(osRelease: string): boolean {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { DroverError } from "../core/errors.ts";
 import { withFileLock } from "./file-lock.ts";
-import { findServer, type Machine, thisMachine } from "./find-server.ts";
+import { findServer, type Machine, servers, thisMachine } from "./find-server.ts";
 import { isAlive, probe, shutdown } from "./probe.ts";
 
 // A private Redis for one directory: append-only file, no eviction, a unix socket that only this user can open, and no
@@ -74,7 +74,7 @@ async function joinRunning(dir: string): Promise<EmbeddedRedis | undefined> {
       if (isAlive(state.ownerPid)) return toJoined(state);
       await shutdown(state.socketPath);
     }
-    if (found.type === "down" && !isServer(state)) return undefined;
+    if (found.type === "down" && !isServer(state.serverPid)) return undefined;
     await sleep(50);
   }
   throw new DroverError(
@@ -170,15 +170,16 @@ async function untilUp(socketPath: string, child: ChildProcess): Promise<number 
   return undefined;
 }
 
-/** Whether the process exists and is this server, not a stranger that was given the same id later. */
-function isServer({ serverPid, socketPath }: State): boolean {
-  if (!isAlive(serverPid)) return false;
+/** Whether the process exists and is a server, not a stranger that was given the same id later. */
+function isServer(pid: number): boolean {
+  if (!isAlive(pid)) return false;
   try {
-    // Among its arguments, and in the title that it gives itself.
-    return readFileSync(`/proc/${serverPid}/cmdline`, "utf8").includes(socketPath);
+    // More is not sure: before 6.2 the title that a server gives itself has nothing of its socket.
+    const title = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+    return servers.some((name) => title.includes(name));
   } catch {
     // No /proc (macOS), or it ended just now: take the careful answer where it still exists.
-    return isAlive(serverPid);
+    return isAlive(pid);
   }
 }
 

@@ -3,6 +3,7 @@ import type { RunEvent } from "../core/event.ts";
 import type { Content, FullResult, Message, ToolCall } from "../core/message.ts";
 import { backoffMs, nextAttemptAt } from "../core/retry.ts";
 import type { OpenCall, Run } from "../core/run.ts";
+import { takesOutcome } from "../core/transition-calls.ts";
 import type { AgentCode, StepOutcome, ToolOutcome } from "../ports.ts";
 import type { AdvanceResult } from "./advance.ts";
 import { startChild } from "./children.ts";
@@ -79,7 +80,7 @@ async function start(
  */
 function isStartedBy(run: Run | null, { callId }: OpenCall, startToken: string): run is Run {
   const call = run?.calls.find((other) => other.callId === callId);
-  return call !== undefined && "startToken" in call && call.startToken === startToken;
+  return call !== undefined && takesOutcome(call, startToken);
 }
 
 type Execution = {
